@@ -28,6 +28,10 @@ type View struct {
 	Preferences Preferences `json:"preferences"`
 	Goals       []Shown     `json:"goals"`
 	LastUpdated string      `json:"lastUpdated"`
+
+	// StreamDownSince is set while recent deposits may be missing, because Kafka does
+	// not respond.
+	StreamDownSince string `json:"streamDownSince,omitempty"`
 }
 
 // Shown is a goal in a view.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/goals/stream"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
@@ -27,6 +30,9 @@ type Server struct {
 	Log     *slog.Logger
 	Samples []string // people that the first page lists
 	Bank    Bank     // of a demonstration; nil otherwise
+
+	// Stream returns the state of the stream; nil if another process consumes it.
+	Stream func() stream.State
 
 	read  *prometheus.CounterVec
 	units prometheus.Counter
@@ -48,13 +54,48 @@ func (s *Server) Handler(metrics *prometheus.Registry) http.Handler {
 	metrics.MustRegister(s.read, s.units, s.took)
 
 	mux := http.NewServeMux()
-	web.Operate(mux, metrics, s.healthy)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", s.health)
 	web.Static(mux)
 	mux.HandleFunc("GET /api/people/{person}/goals", s.goals)
 	mux.HandleFunc("PUT /api/people/{person}/choice", web.Handler(s.Log, s.choose))
 	mux.HandleFunc("GET /api/people/{person}/live", s.live)
 	s.pages(mux)
 	return mux
+}
+
+// health replies with 503 if nothing can be served. Without the stream the batch view is
+// served, so that is only reported.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	if err := s.healthy(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+	if s.Stream == nil {
+		return
+	}
+	switch now := s.Stream(); {
+	case !now.Available:
+		fmt.Fprintf(w, "stream: Kafka does not respond since %s, recent deposits are missing: %s\n", now.Since.UTC().Format(time.RFC3339), now.Reason)
+	default:
+		fmt.Fprintf(w, "stream: %d events behind\n", now.Behind)
+	}
+}
+
+// streamGrace is how long the stream may be away before replies say so.
+const streamGrace = 5 * time.Second
+
+// streamDownSince returns since when recent deposits may be missing, or "".
+func (s *Server) streamDownSince() string {
+	if s.Stream == nil {
+		return ""
+	}
+	now := s.Stream()
+	if now.Available || s.Tables.Now().Sub(now.Since) < streamGrace {
+		return ""
+	}
+	return now.Since.UTC().Format(time.RFC3339)
 }
 
 func (s *Server) healthy(ctx context.Context) error {
@@ -113,6 +154,7 @@ func (s *Server) person(ctx context.Context, person string) (*answer, error) {
 		return nil, err
 	}
 	s.took.Observe(time.Since(began).Seconds())
+	view.StreamDownSince = s.streamDownSince()
 	body, err := json.Marshal(view)
 	if err != nil {
 		return nil, err

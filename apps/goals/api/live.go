@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +35,16 @@ func (l *Live) Changed(personID string) {
 		case c <- struct{}{}:
 		default: // a notification is pending
 		}
+	}
+}
+
+// ChangedAll notifies all pages.
+func (l *Live) ChangedAll() {
+	l.mutex.Lock()
+	people := slices.Collect(maps.Keys(l.pages))
+	l.mutex.Unlock()
+	for _, id := range people {
+		l.Changed(id)
 	}
 }
 

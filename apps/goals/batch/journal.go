@@ -3,9 +3,12 @@ package batch
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // journal records on disk which steps of a run are done, one per line, with their
@@ -33,6 +36,9 @@ func openJournal(name string) (*journal, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the run's journal: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another process on this machine is working on this run, in %s: wait for it", filepath.Dir(name)), file.Close())
 	}
 	j := &journal{file: file, done: make(map[string]counts)}
 	var whole int64

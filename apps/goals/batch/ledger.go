@@ -9,8 +9,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 )
@@ -73,11 +75,34 @@ func (l *ledger) admit(r *run) error {
 		return fmt.Errorf("day %s is older than day %s, which is loaded: add --rollback to load it", r.Day, l.Current.Day)
 	}
 	for _, u := range l.Unfinished {
-		if u.Run != r.id && !r.TakeOver {
+		if u.Run != r.id && !r.TakeOver && !u.ended() {
 			return fmt.Errorf("run %s (process %d on %s, started %s) is unfinished: load day %s again to finish it; or, if its process has ended, add --take-over to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
 		}
 	}
 	return nil
+}
+
+// ended reports whether the process of a run is known to have ended: it was this one,
+// which runs one load at a time, or one of this machine that does not exist any more.
+func (u *loaded) ended() bool {
+	host, err := os.Hostname()
+	if err != nil || u.Host != host || u.Process <= 1 {
+		return false
+	}
+	return u.Process == os.Getpid() || errors.Is(syscall.Kill(u.Process, 0), syscall.ESRCH)
+}
+
+// LoadedDay returns the day that the table has, or "".
+func LoadedDay(ctx context.Context, db *dynamodb.Client, state *blob.Bucket) (string, error) {
+	table, err := tableID(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	l, err := openLedger(ctx, state, table)
+	if err != nil || l.Current == nil {
+		return "", err
+	}
+	return l.Current.Day, nil
 }
 
 // claim is the third stage: it writes the run's roster and records the run, unless

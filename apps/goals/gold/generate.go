@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 	"gocloud.dev/blob"
 
 	"github.com/stator-db/stator/apps/goals"
@@ -27,6 +28,9 @@ type Plan struct {
 	Seed      uint64
 	Format    string // "parquet" or "jsonl"
 	PartRows  int    // customers per file; defaults to 50,000
+
+	// Compression of Parquet: none, snappy, gzip or zstd; defaults to snappy.
+	Compression string
 
 	// Extra are additional contributions.
 	Extra []Contribution
@@ -75,10 +79,15 @@ func (p *Plan) Made(number int) (Customer, []Contribution) {
 	return c, made
 }
 
+var codecs = map[string]compress.Codec{"": &parquet.Snappy, "none": &parquet.Uncompressed, "snappy": &parquet.Snappy, "gzip": &parquet.Gzip, "zstd": &parquet.Zstd}
+
 // Generate writes a generated day, its manifest last.
 func Generate(ctx context.Context, bucket *blob.Bucket, p Plan) (*Manifest, error) {
 	if p.Format != "parquet" && p.Format != "jsonl" {
 		return nil, fmt.Errorf("the format is %q, but must be parquet or jsonl", p.Format)
+	}
+	if codecs[p.Compression] == nil {
+		return nil, fmt.Errorf("the compression is %q, but must be none, snappy, gzip or zstd", p.Compression)
 	}
 	if p.PartRows == 0 {
 		p.PartRows = 50_000
@@ -160,7 +169,7 @@ func create[T any](ctx context.Context, bucket *blob.Bucket, p *Plan, kind strin
 	}
 	o.object = object
 	if p.Format == "parquet" {
-		o.parquet = parquet.NewGenericWriter[T](object, parquet.Compression(&parquet.Snappy), parquet.PageBufferSize(256<<10), parquet.MaxRowsPerRowGroup(10_000))
+		o.parquet = parquet.NewGenericWriter[T](object, parquet.Compression(codecs[p.Compression]), parquet.PageBufferSize(256<<10), parquet.MaxRowsPerRowGroup(10_000))
 	} else {
 		o.text = bufio.NewWriterSize(object, 64<<10)
 		o.lines = json.NewEncoder(o.text)

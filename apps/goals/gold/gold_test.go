@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/format"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 )
@@ -161,7 +165,7 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 		{"truncated", "a.parquet", good[:len(good)/2], "broken"},
 		{"a footer of two gigabytes", "a.parquet", footer, "footer"},
 		{"other columns", "a.parquet", other.Bytes(), "column"},
-		{"an unsupported compression", "a.parquet", customersParquet(t, parquet.Compression(&parquet.Gzip)), "compressed with GZIP"},
+		{"an unsupported compression", "a.parquet", customersParquet(t, parquet.Compression(&parquet.Brotli)), "compressed with BROTLI"},
 		{"fewer rows than promised", "a.jsonl", []byte("{}\n"), "truncated"},
 		{"more rows than promised", "a.jsonl", bytes.Repeat([]byte("{}\n"), 501), "more than the 500 rows"},
 		{"a line without end", "a.jsonl", bytes.Repeat([]byte("x"), 1<<20), "a line has more"},
@@ -176,11 +180,12 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 
 // Damage anywhere gives rows or an error, never a panic.
 func TestDamagedParquet(t *testing.T) {
-	good := customersParquet(t, parquet.Compression(&parquet.Snappy))
 	const seed = 20260515
 	r := rand.New(rand.NewPCG(seed, 0))
 	refused := 0
-	for i := range 300 {
+	files := [][]byte{customersParquet(t, parquet.Compression(&parquet.Snappy)), customersParquet(t, parquet.Compression(&parquet.Gzip)), customersParquet(t, parquet.Compression(&parquet.Zstd))}
+	for i := range 600 {
+		good := files[i%3]
 		damaged := append([]byte(nil), good...)
 		for range 1 + r.IntN(4) {
 			damaged[r.IntN(len(damaged))] = byte(r.UintN(256))
@@ -215,6 +220,32 @@ func TestBadLinesAreReported(t *testing.T) {
 	})
 	if err != nil || bads != 4 || goods != 1 {
 		t.Errorf("%d invalid, %d valid, %v; want 4 and 1", bads, goods, err)
+	}
+}
+
+// A few compressed bytes that become more than the limit are rejected, before they are
+// in memory.
+func TestBombs(t *testing.T) {
+	zeros := make([]byte, 64<<20)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(zeros); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer encoder.Close()
+	for codec, b := range map[format.CompressionCodec][]byte{format.Gzip: packed.Bytes(), format.Zstd: encoder.EncodeAll(zeros, nil), format.Snappy: snappy.Encode(nil, zeros)} {
+		c := &pageCheck{codec: codec}
+		defer c.close()
+		if _, err := c.unpack(b, maxPage); err == nil || !strings.Contains(err.Error(), "limit") && !strings.Contains(err.Error(), "window") {
+			t.Errorf("%s: %d bytes that become %d: %v", codec, len(b), len(zeros), err)
+		}
+		if cap(c.plain) > 4*maxPage {
+			t.Errorf("%s: %d bytes are in memory", codec, cap(c.plain))
+		}
 	}
 }
 
@@ -257,7 +288,7 @@ func TestShapesOfParquet(t *testing.T) {
 	}
 	goal, at := "SAVINGS_ACCOUNT", asOf
 	for _, version := range []int{1, 2} {
-		for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy} {
+		for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd} {
 			var b bytes.Buffer
 			w := parquet.NewGenericWriter[wide](&b, parquet.DataPageVersion(version), parquet.Compression(codec), parquet.PageBufferSize(2000))
 			for i := range 700 {

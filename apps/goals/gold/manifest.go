@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -56,6 +57,9 @@ func Folder(day string) string { return "day=" + day }
 
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._=/-]{0,199}\.(parquet|jsonl)$`)
 
+// ErrNoDay is returned for a day that has no manifest yet.
+var ErrNoDay = errors.New("does not exist or is incomplete")
+
 // ReadManifest reads the manifest of a day.
 func ReadManifest(ctx context.Context, bucket *blob.Bucket, day string, now time.Time) (*Manifest, error) {
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
@@ -64,7 +68,7 @@ func ReadManifest(ctx context.Context, bucket *blob.Bucket, day string, now time
 	name := path.Join(Folder(day), "manifest.json")
 	b, err := readAll(ctx, bucket, name, maxManifest)
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil, fmt.Errorf("day %s does not exist or is incomplete: the bucket has no %s", day, name)
+		return nil, fmt.Errorf("day %s %w: the bucket has no %s", day, ErrNoDay, name)
 	}
 	if err != nil {
 		return nil, err

@@ -2,13 +2,16 @@ package gold
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/bits"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -31,6 +34,7 @@ const oldDictionary format.Encoding = 2
 // block, and in the length of a run.
 func checkPages(file io.ReaderAt, opened *parquet.File) error {
 	c := &pageCheck{in: bufio.NewReader(nil)}
+	defer c.close()
 	for _, group := range opened.Metadata().RowGroups {
 		for _, column := range group.Columns {
 			m := &column.MetaData
@@ -53,11 +57,15 @@ type pageCheck struct {
 	codec                  format.CompressionCodec
 	repetition, definition int
 	page, plain            []byte // buffers, reused for the next page
+	gzip                   *gzip.Reader
+	zstd                   *zstd.Decoder
 }
 
 func (c *pageCheck) column(file io.ReaderAt, size int64, m *format.ColumnMetaData) error {
-	if c.codec != format.Uncompressed && c.codec != format.Snappy {
-		return fmt.Errorf("it is compressed with %s; only uncompressed and SNAPPY are supported", c.codec)
+	switch c.codec {
+	case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
+	default:
+		return fmt.Errorf("it is compressed with %s; only SNAPPY, GZIP, ZSTD and uncompressed columns are supported", c.codec)
 	}
 	start := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {
@@ -168,19 +176,65 @@ func (c *pageCheck) second(h *format.DataPageHeaderV2, limit int) error {
 	return checkValues(h.Encoding, body)
 }
 
-// unpack decompresses a block that does not claim to be too large.
-func (c *pageCheck) unpack(b []byte, limit int) ([]byte, error) {
+// unpack decompresses a block that does not exceed the limit.
+func (c *pageCheck) unpack(b []byte, limit int) (_ []byte, err error) {
 	if c.codec == format.Uncompressed || len(b) == 0 {
 		return b, nil
 	}
-	claims, err := snappy.DecodedLen(b)
-	if err != nil || claims > limit {
-		return nil, fmt.Errorf("a compressed page claims %d bytes; the limit is %d", claims, limit)
+	switch c.codec {
+	case format.Snappy:
+		claims, err := snappy.DecodedLen(b)
+		if err != nil || claims > limit {
+			return nil, fmt.Errorf("a compressed page claims %d bytes; the limit is %d", claims, limit)
+		}
+		c.plain, err = snappy.Decode(c.plain[:cap(c.plain)], b)
+		if err != nil {
+			return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
+		}
+		return c.plain, nil
+	case format.Gzip:
+		if c.gzip == nil {
+			c.gzip = new(gzip.Reader)
+		}
+		err = c.gzip.Reset(bytes.NewReader(b))
+		if err == nil {
+			err = c.inflate(c.gzip, limit)
+		}
+	case format.Zstd:
+		// A frame with a window above the limit is rejected before it is allocated.
+		if c.zstd == nil {
+			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage), zstd.WithDecoderLowmem(true))
+			if err != nil {
+				return nil, err
+			}
+		}
+		err = c.zstd.Reset(bytes.NewReader(b))
+		if err == nil {
+			err = c.inflate(c.zstd, limit)
+		}
 	}
-	if c.plain, err = snappy.Decode(c.plain[:cap(c.plain)], b); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
 	}
 	return c.plain, nil
+}
+
+// inflate reads all of a decompressor, up to the limit.
+func (c *pageCheck) inflate(from io.Reader, limit int) error {
+	plain := bytes.NewBuffer(c.plain[:0])
+	n, err := io.Copy(plain, io.LimitReader(from, int64(limit)+1))
+	c.plain = plain.Bytes()
+	if err == nil && n > int64(limit) {
+		return fmt.Errorf("it has more than the limit of %d bytes", limit)
+	}
+	return err
+}
+
+// close releases the decompressors.
+func (c *pageCheck) close() {
+	if c.zstd != nil {
+		c.zstd.Close()
+	}
 }
 
 func checkValues(encoding format.Encoding, body []byte) error {

@@ -4,6 +4,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -11,6 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // postgres://
@@ -47,6 +50,13 @@ const (
 func (s *Set) Has(segment string) bool {
 	_, ok := s.Goals[0].Targets[segment]
 	return ok
+}
+
+// Segments returns the segments that have a target, that with the lowest target first.
+func (g *Goal) Segments() []string {
+	return slices.SortedFunc(maps.Keys(g.Targets), func(a, b string) int {
+		return cmp.Or(cmp.Compare(g.Targets[a], g.Targets[b]), strings.Compare(a, b))
+	})
 }
 
 // Fingerprint returns a fingerprint of the rules.

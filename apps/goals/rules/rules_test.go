@@ -40,15 +40,21 @@ func TestBuiltInRules(t *testing.T) {
 	}
 }
 
-// The same on an empty PostgreSQL database, if there is one.
+// The rules are the same on a PostgreSQL server, which the test starts if it is
+// installed, or which GOALS_POSTGRES names.
 func TestPostgres(t *testing.T) {
 	where := os.Getenv("GOALS_POSTGRES")
 	if where == "" {
-		t.Skip("GOALS_POSTGRES is not set")
+		where = startPostgres(t)
 	}
 	s := open(t, where)
-	if err := s.Init(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "rules init") {
+		t.Errorf("an empty database: %v", err)
+	}
+	for range 2 { // the second changes nothing
+		if err := s.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := s.Load(t.Context())
 	if err != nil {
@@ -57,6 +63,15 @@ func TestPostgres(t *testing.T) {
 	want, err := open(t, "").Load(t.Context())
 	if err != nil || got.Fingerprint() != want.Fingerprint() {
 		t.Errorf("%+v, %v", got, err)
+	}
+	s.do(t, `UPDATE goal_rules SET special_rate = '0.09' WHERE goal_id = 'SAVINGS_ACCOUNT'`)
+	s.do(t, `INSERT INTO products VALUES ('NEW', 'SAVINGS_ACCOUNT')`)
+	known := &Cached{Source: open(t, where), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	if goal, ok, err := known.Goal(t.Context(), "NEW"); err != nil || !ok || goal != "SAVINGS_ACCOUNT" {
+		t.Errorf("a new product: %s, %v, %v", goal, ok, err)
+	}
+	if got, err = s.Load(t.Context()); err != nil || got.Goals[0].Rate != 900 {
+		t.Errorf("a changed rate: %+v, %v", got, err)
 	}
 }
 

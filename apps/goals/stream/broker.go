@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -26,6 +25,10 @@ type Broker struct{ cluster *kfake.Cluster }
 // synced before it replies; without one it is in memory. address is a loopback
 // host:port, or empty for a free port.
 func StartBroker(folder, address string, topics Topics) (*Broker, error) {
+	return startBroker(folder, address, topics)
+}
+
+func startBroker(folder, address string, topics Topics, more ...kfake.Opt) (*Broker, error) {
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.SeedTopics(Partitions, topics.Events),
@@ -44,7 +47,7 @@ func StartBroker(folder, address string, topics Topics) (*Broker, error) {
 		}
 		options = append(options, kfake.Ports(n))
 	}
-	cluster, err := kfake.NewCluster(options...)
+	cluster, err := kfake.NewCluster(append(options, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded broker: %w", err)
 	}
@@ -54,23 +57,11 @@ func StartBroker(folder, address string, topics Topics) (*Broker, error) {
 // Addresses returns the addresses of the broker.
 func (b *Broker) Addresses() []string { return b.cluster.ListenAddrs() }
 
+// Kafka returns how the broker is reached.
+func (b *Broker) Kafka() Kafka { return At(b.Addresses()...) }
+
 // Close stops the broker.
 func (b *Broker) Close() { b.cluster.Close() }
-
-// reach returns the client options for brokers. If an address has the prefix tls://, TLS
-// is used for all.
-func reach(brokers []string) []kgo.Opt {
-	var addresses []string
-	var options []kgo.Opt
-	for _, b := range brokers {
-		address, secured := strings.CutPrefix(strings.TrimSpace(b), "tls://")
-		if secured && options == nil {
-			options = []kgo.Opt{kgo.DialTLS()}
-		}
-		addresses = append(addresses, address)
-	}
-	return append(options, kgo.SeedBrokers(addresses...))
-}
 
 // EnsureTopics creates missing topics.
 func EnsureTopics(ctx context.Context, client *kgo.Client, topics Topics) error {

@@ -29,9 +29,9 @@ var DefaultTopics = Topics{Events: "goals.events", Dead: "goals.events.dead"}
 
 // Consumer is a member of the consumer group.
 type Consumer struct {
-	Brokers []string
-	Group   string
-	Topics  Topics
+	Kafka  Kafka
+	Group  string
+	Topics Topics
 
 	// Instance is a permanent name of this member. A restarted member with the same
 	// name gets its partitions at once; without a name the group first waits until
@@ -48,6 +48,7 @@ type Consumer struct {
 	Changed func(personID string)
 
 	Metrics *Metrics
+	Health  *Health
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -60,10 +61,11 @@ const (
 	sessionLimit = 10 * time.Second
 )
 
-// Run consumes until the context ends. Events that are not committed by then are
-// delivered again.
+// Run consumes until the context ends. While Kafka does not respond it retries, and
+// Health says so. Events that are not committed when the context ends are delivered
+// again.
 func (c *Consumer) Run(ctx context.Context) error {
-	options := append(reach(c.Brokers),
+	options := []kgo.Opt{
 		kgo.ConsumerGroup(c.Group),
 		kgo.ConsumeTopics(c.Topics.Events),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -73,27 +75,30 @@ func (c *Consumer) Run(ctx context.Context) error {
 		// A batch of events takes less time; a longer timeout for a crashed member
 		// would be visible as lag.
 		kgo.RebalanceTimeout(sessionLimit),
-		kgo.FetchMaxBytes(8<<20),
-		kgo.FetchMaxPartitionBytes(2<<20),
+		kgo.FetchMaxBytes(8 << 20),
+		kgo.FetchMaxPartitionBytes(2 << 20),
 		kgo.MaxConcurrentFetches(2),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-	)
+	}
 	if c.Instance != "" {
 		options = append(options, kgo.InstanceID(c.Instance))
 	}
-	client, err := kgo.NewClient(options...)
-	if err != nil {
-		return fmt.Errorf("create a Kafka client: %w", err)
-	}
-	defer client.Close() // leaves the group
-	if err := EnsureTopics(ctx, client, c.Topics); err != nil {
+	if err := c.reach(ctx); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	client, err := c.Kafka.open(options...)
+	if err != nil {
+		return err
+	}
+	defer client.Close() // leaves the group
 	measuring, stop := context.WithCancel(ctx)
 	measured := make(chan struct{})
 	go func() {
 		defer close(measured)
-		c.Metrics.watchLag(measuring, client, c.Group, c.Log)
+		c.watch(measuring, client)
 	}()
 	defer func() { stop(); <-measured }()
 	for {
@@ -121,6 +126,35 @@ func (c *Consumer) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// reach waits until Kafka responds and has the topics. Only settings that can never
+// work are an error.
+func (c *Consumer) reach(ctx context.Context) error {
+	client, err := c.Kafka.open()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, longestWait) {
+		trying, cancel := context.WithTimeout(ctx, reachTimeout)
+		err := EnsureTopics(trying, client, c.Topics)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			c.Health.lost(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+	return nil
+}
+
+// reachTimeout bounds one attempt to reach Kafka.
+const reachTimeout = 10 * time.Second
 
 // takeAll handles events concurrently: their order does not matter.
 func (c *Consumer) takeAll(ctx context.Context, client *kgo.Client, records []*kgo.Record) error {

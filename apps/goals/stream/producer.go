@@ -17,10 +17,10 @@ type Producer struct {
 }
 
 // NewProducer returns a producer, and creates missing topics.
-func NewProducer(ctx context.Context, brokers []string, topics Topics) (*Producer, error) {
-	client, err := kgo.NewClient(append(reach(brokers), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0))...)
+func NewProducer(ctx context.Context, kafka Kafka, topics Topics) (*Producer, error) {
+	client, err := kafka.open(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0))
 	if err != nil {
-		return nil, fmt.Errorf("create a Kafka client: %w", err)
+		return nil, err
 	}
 	if err := EnsureTopics(ctx, client, topics); err != nil {
 		client.Close()

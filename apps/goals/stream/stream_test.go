@@ -67,18 +67,23 @@ func newSetting(t *testing.T) *setting {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	p, err := NewProducer(t.Context(), b.Addresses(), DefaultTopics)
+	return settingAt(t, b, b.Kafka())
+}
+
+func settingAt(t *testing.T, b *Broker, kafka Kafka) *setting {
+	t.Helper()
+	p, err := NewProducer(t.Context(), kafka, DefaultTopics)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
 	s := &setting{T: t, broker: b, producer: p, table: new(saved), metrics: NewMetrics(prometheus.NewRegistry())}
 	s.consumer = &Consumer{
-		Brokers: b.Addresses(), Group: "test", Topics: DefaultTopics,
+		Kafka: kafka, Group: "test", Topics: DefaultTopics,
 		Goal: func(_ context.Context, product string) (string, bool, error) {
 			return map[string]string{"SAV": "SAVINGS_ACCOUNT"}[product], product == "SAV", nil
 		},
-		Save: s.table.save, Metrics: s.metrics, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Save: s.table.save, Metrics: s.metrics, Health: NewHealth(s.metrics, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 	return s
 }
@@ -132,20 +137,25 @@ func TestPoisonedEventsAreDeadLetters(t *testing.T) {
 	s.until("all events are handled", func() bool {
 		return s.outcomes("written") == 2 && s.outcomes("dead") == 6 && s.outcomes("expired") == 1
 	})
-	reader, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addresses()...), kgo.ConsumeTopics(DefaultTopics.Dead), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
 	var reasons []string
-	for len(reasons) < 6 {
-		for _, r := range reader.PollFetches(t.Context()).Records() {
-			for _, h := range r.Headers {
-				if h.Key == "reason" {
-					reasons = append(reasons, string(h.Value))
-				}
+	read := func(since time.Time) {
+		t.Helper()
+		reasons = nil
+		if err := DeadLetters(t.Context(), s.broker.Kafka(), DefaultTopics, since, func(l DeadLetter) error {
+			if l.Topic != DefaultTopics.Events || l.Size > 600<<10 && len(l.Value) != maxDeadLetter {
+				t.Errorf("a dead letter is of topic %s and has %d of %d bytes", l.Topic, len(l.Value), l.Size)
 			}
+			reasons = append(reasons, l.Reason)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if read(time.Now().Add(time.Hour)); len(reasons) != 0 {
+		t.Errorf("dead letters of the future: %q", reasons)
+	}
+	if read(time.Unix(0, 0)); len(reasons) != 6 {
+		t.Errorf("%d dead letters: %q", len(reasons), reasons)
 	}
 	for _, want := range []string{"ahead of our clock", `no product "GOLD"`, "not the expected JSON", "the limit is 65536"} {
 		if !strings.Contains(strings.Join(reasons, "\n"), want) {
@@ -283,7 +293,7 @@ func TestBrokerRemembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProducer(t.Context(), b.Addresses(), DefaultTopics)
+	p, err := NewProducer(t.Context(), b.Kafka(), DefaultTopics)
 	if err != nil {
 		t.Fatal(err)
 	}

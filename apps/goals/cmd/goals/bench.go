@@ -89,7 +89,7 @@ func measure(ctx context.Context, folder string, customers, events int, log *slo
 		return nil, 0, err
 	}
 	defer func() { _ = state.Close() }()
-	brokers, stop, err := p.openKafka()
+	kafka, stop, err := p.openKafka()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -113,10 +113,10 @@ func measure(ctx context.Context, folder string, customers, events int, log *slo
 	consuming, quit := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- newConsumer(brokers, &membership{group: "bench"}, source, server.Tables, stream.NewMetrics(metrics), log).Run(consuming)
+		ended <- newConsumer(kafka, &membership{group: "bench"}, source, server.Tables, stream.NewMetrics(metrics), log).Run(consuming)
 	}()
 	defer func() { quit(); err = errors.Join(err, <-ended) }()
-	producer, err := stream.NewProducer(ctx, brokers, stream.DefaultTopics)
+	producer, err := stream.NewProducer(ctx, kafka, stream.DefaultTopics)
 	if err != nil {
 		return nil, 0, err
 	}

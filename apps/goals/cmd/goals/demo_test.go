@@ -66,7 +66,7 @@ func TestDemonstration(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"load"}, {"load", "--day", "2026-05-15"}, {"load", "--dya", "x"}, {"serve", "now"}, {"consume"}, {"generate", "--day", "soon", "--data", t.TempDir()}, {"deposit", "--balance", "1"}, {"deposit", "--kafka", "127.0.0.1:1", "--balance", "-1"}, {"bench"}, {"rules", "init"}} {
+	for _, args := range [][]string{{}, {"load"}, {"load", "--day", "2026-05-15"}, {"load", "--dya", "x"}, {"serve", "now"}, {"consume"}, {"generate", "--day", "soon", "--data", t.TempDir()}, {"deposit", "--balance", "1"}, {"deposit", "--kafka", "127.0.0.1:1", "--balance", "-1"}, {"bench"}, {"rules", "init"}, {"bogus"}, {"load", "--day", "x", "--bucket", "mem://"}, {"dead"}, {"serve", "--load-at", "noon"}, {"consume", "--kafka", "b:1", "--kafka-sasl", "plain"}} {
 		if code := run(t.Context(), args); code != 2 {
 			t.Errorf("goals %s ends with %d, want 2", strings.Join(args, " "), code)
 		}

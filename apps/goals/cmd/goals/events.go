@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +19,8 @@ import (
 )
 
 func depositCommand() *cobra.Command {
-	var kafka, person, product, balance string
+	kafka := new(kafkaFlags)
+	var person, product, balance string
 	c := &cobra.Command{
 		Use:   "deposit",
 		Short: "Send a deposit event to Kafka, as the bank's systems do",
@@ -31,7 +34,7 @@ func depositCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, separated by commas")
+	kafka.flags(f, "")
 	f.StringVar(&person, "person", "", "the person's id")
 	f.StringVar(&product, "product", "SAV", "a product of the rules")
 	f.StringVar(&balance, "balance", "", "the balance after the deposit")
@@ -39,7 +42,8 @@ func depositCommand() *cobra.Command {
 }
 
 func reconcileCommand() *cobra.Command {
-	var kafka, person, product, deposit, at, outcome, balance string
+	kafka := new(kafkaFlags)
+	var person, product, deposit, at, outcome, balance string
 	c := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Send the outcome of a deposit's reconciliation to Kafka",
@@ -64,7 +68,7 @@ func reconcileCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&kafka, "kafka", "", "addresses of Kafka brokers, separated by commas")
+	kafka.flags(f, "")
 	f.StringVar(&person, "person", "", "the person's id")
 	f.StringVar(&product, "product", "SAV", "a product of the rules")
 	f.StringVar(&deposit, "deposit", "", "the deposit's event id")
@@ -75,9 +79,10 @@ func reconcileCommand() *cobra.Command {
 }
 
 // send validates an event as the consumer does, sends it and prints it.
-func send(c *cobra.Command, kafka string, e goals.Event) error {
-	if kafka == "" {
-		return command.Usagef("--kafka is missing: the addresses of the brokers")
+func send(c *cobra.Command, flags *kafkaFlags, e goals.Event) error {
+	kafka, err := flags.settings()
+	if err != nil {
+		return err
 	}
 	b, err := json.Marshal(&e)
 	if err != nil {
@@ -86,7 +91,7 @@ func send(c *cobra.Command, kafka string, e goals.Event) error {
 	if _, err := goals.ParseEvent(b, now()); err != nil {
 		return command.Usage(err)
 	}
-	p, err := stream.NewProducer(c.Context(), strings.Split(kafka, ","), stream.DefaultTopics)
+	p, err := stream.NewProducer(c.Context(), kafka, stream.DefaultTopics)
 	if err != nil {
 		return err
 	}
@@ -143,12 +148,12 @@ func rulesCommand() *cobra.Command {
 			}
 			fmt.Fprintf(out, "%-24s %-8s %-10s %12s\n", "GOAL", "RATE", "SEGMENT", "TARGET")
 			for _, g := range set.Goals {
-				for segment, target := range g.Targets {
-					fmt.Fprintf(out, "%-24s %-8s %-10s %12s\n", g.ID, g.Rate, segment, target)
+				for _, segment := range g.Segments() {
+					fmt.Fprintf(out, "%-24s %-8s %-10s %12s\n", g.ID, g.Rate, segment, g.Targets[segment])
 				}
 			}
-			for product, i := range set.Products {
-				fmt.Fprintf(out, "product %s counts for %s\n", product, set.Goals[i].ID)
+			for _, product := range slices.Sorted(maps.Keys(set.Products)) {
+				fmt.Fprintf(out, "product %s counts for %s\n", product, set.Goals[set.Products[product]].ID)
 			}
 			return nil
 		},

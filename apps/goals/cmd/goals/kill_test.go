@@ -259,7 +259,7 @@ func TestKilledConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer broker.Close()
-	producer, err := stream.NewProducer(t.Context(), broker.Addresses(), stream.DefaultTopics)
+	producer, err := stream.NewProducer(t.Context(), broker.Kafka(), stream.DefaultTopics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestKilledServer(t *testing.T) {
 			if kept {
 				choose(t, url, person)
 			}
-			producer, err := stream.NewProducer(t.Context(), []string{kafka}, stream.DefaultTopics)
+			producer, err := stream.NewProducer(t.Context(), stream.At(kafka), stream.DefaultTopics)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,19 +1,23 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/apps/goals/batch"
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/internal/command"
@@ -35,11 +39,14 @@ Running a day again gives the same table.`,
 			if o.Day == "" {
 				return command.Usagef("--day is missing, such as --day 2026-05-15")
 			}
+			if _, err := dayEnd(o.Day, ""); err != nil {
+				return err
+			}
 			ctx := c.Context()
 			debug.SetMemoryLimit(memory << 20)
 			tables, err := p.openTables(ctx, log)
 			if err != nil {
-				return err
+				return p.inUse(err, o.Day)
 			}
 			defer func() { err = errors.Join(err, tables.Close()) }()
 			o.DB = tables.DB
@@ -47,15 +54,11 @@ Running a day again gives the same table.`,
 				return err
 			}
 			defer func() { _ = o.Rules.Close() }()
-			if o.Bucket, err = p.openGold(ctx); err != nil {
+			closeBuckets, err := p.openRun(ctx, &o)
+			if err != nil {
 				return err
 			}
-			defer func() { _ = o.Bucket.Close() }()
-			if o.State, err = p.openState(ctx); err != nil {
-				return err
-			}
-			defer func() { _ = o.State.Close() }()
-			o.Work = p.workFolder()
+			defer closeBuckets()
 			show := startProgress(os.Stderr)
 			o.OnProgress = show.update
 			done, err := batch.Run(ctx, o)
@@ -63,7 +66,7 @@ Running a day again gives the same table.`,
 			if err != nil {
 				return err
 			}
-			return report(c.OutOrStdout(), done, asJSON)
+			return report(c.OutOrStdout(), done, tables.Stator != nil, asJSON)
 		},
 	}
 	f := c.Flags()
@@ -71,16 +74,49 @@ Running a day again gives the same table.`,
 	p.rulesFlag(f)
 	p.loadFlags(f)
 	f.StringVar(&o.Day, "day", "", "the day to load, such as 2026-05-15")
-	f.IntVar(&o.Readers, "readers", runtime.GOMAXPROCS(0), "concurrent files")
-	f.IntVar(&o.Writers, "writers", 8, "concurrent requests to the table")
-	f.Float64Var(&o.PerSec, "items-per-second", 0, "maximum of items written per second; 0 means no limit")
-	f.Int64Var(&o.Rejected, "reject-up-to", 0, "number of invalid rows that are skipped and listed before the run ends")
-	f.IntVar(&o.VanishPercent, "vanish-percent", 20, "maximum share of the customers that may be removed")
+	runFlags(f, &o)
 	f.BoolVar(&o.Rollback, "rollback", false, "allow a day that is older than the one loaded")
 	f.BoolVar(&o.TakeOver, "take-over", false, "load although another run is unfinished, if its process has ended")
 	f.Int64Var(&memory, "memory", 150, "memory limit of the garbage collector in MiB")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
+}
+
+// runFlags are the flags of a run, by command or on schedule.
+func runFlags(f *pflag.FlagSet, o *batch.Options) {
+	f.IntVar(&o.Readers, "readers", runtime.GOMAXPROCS(0), "concurrent files of a load")
+	f.IntVar(&o.Writers, "writers", 8, "concurrent requests of a load to the table")
+	f.Float64Var(&o.PerSec, "items-per-second", 0, "maximum of items that a load writes per second; 0 means no limit")
+	f.Int64Var(&o.Rejected, "reject-up-to", 0, "number of invalid rows that are skipped and listed before a load ends")
+	f.IntVar(&o.VanishPercent, "vanish-percent", 20, "maximum share of the customers that a load may remove")
+}
+
+// openRun opens the buckets of a run.
+func (p *parts) openRun(ctx context.Context, o *batch.Options) (closeAll func(), err error) {
+	if o.Bucket, err = p.openGold(ctx); err != nil {
+		return nil, err
+	}
+	if o.State, err = p.openState(ctx); err != nil {
+		return nil, errors.Join(err, o.Bucket.Close())
+	}
+	o.Work = p.workFolder()
+	return func() { _, _ = o.Bucket.Close(), o.State.Close() }, nil
+}
+
+// inUse explains how to load while a server has the folder open.
+func (p *parts) inUse(err error, day string) error {
+	var locked *stator.LockedError
+	if !errors.As(err, &locked) {
+		return err
+	}
+	where, bad := folderURL(filepath.Join(p.data, "gold"))
+	if bad != nil {
+		return err
+	}
+	return fmt.Errorf(`%w
+       a server loads each night by itself with: goals serve --data %[2]s --load-at 03:30
+       or start it with --dynamodb 127.0.0.1:8000 and load through it:
+       goals load --endpoint http://127.0.0.1:8000 --bucket '%[3]s' --rules %[2]s/rules.db --day %[4]s`, err, p.data, where, day)
 }
 
 // progress shows the progress of a run, once a second.
@@ -126,7 +162,7 @@ func (p *progress) stop() {
 	<-p.ended
 }
 
-func report(to io.Writer, r *batch.Report, asJSON bool) error {
+func report(to io.Writer, r *batch.Report, embedded, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(to).Encode(struct {
 			*batch.Report
@@ -140,7 +176,11 @@ func report(to io.Writer, r *batch.Report, asJSON bool) error {
 		fmt.Fprintf(to, "rejected   listed in %s of the state's bucket\n", r.RejectedList)
 	}
 	fmt.Fprintf(to, "took       %.1f s, %s customers per second\n", r.Seconds, commas(int64(float64(r.Written)/max(r.Seconds, .001))))
-	fmt.Fprintf(to, "memory     %s MiB at its peak, embedded tables included\n", commas(peakMemory()>>20))
+	tables := ""
+	if embedded {
+		tables = ", embedded tables included"
+	}
+	fmt.Fprintf(to, "memory     %s MiB at its peak%s\n", commas(peakMemory()>>20), tables)
 	return nil
 }
 
@@ -181,6 +221,7 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 	f.Uint64Var(&plan.Seed, "seed", 1, "seed of the customers")
 	f.IntVar(&plan.PartRows, "customers-per-file", 50_000, "customers per file")
 	f.StringVar(&plan.Format, "format", "parquet", "parquet or jsonl")
+	f.StringVar(&plan.Compression, "compression", "snappy", "compression of Parquet: none, snappy, gzip or zstd")
 	return c
 }
 

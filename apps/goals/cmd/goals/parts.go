@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,7 +30,7 @@ type parts struct {
 	home   home.Options
 	data   string
 	rules  string
-	kafka  string
+	kafka  kafkaFlags
 	bucket string
 	state  string
 	work   string
@@ -44,10 +43,6 @@ func (p *parts) tableFlags(f *pflag.FlagSet) {
 
 func (p *parts) rulesFlag(f *pflag.FlagSet) {
 	f.StringVar(&p.rules, "rules", "", "rules: a postgres:// URL or a SQLite file; the default is the built-in rules, in --data if it is set")
-}
-
-func (p *parts) kafkaFlag(f *pflag.FlagSet) {
-	f.StringVar(&p.kafka, "kafka", "", "addresses of Kafka brokers, separated by commas, with tls:// for TLS; the default is an embedded broker")
 }
 
 func (p *parts) bucketFlags(f *pflag.FlagSet) {
@@ -93,11 +88,12 @@ func (p *parts) openRules(ctx context.Context) (*rules.Source, error) {
 	return rules.Open(ctx, where)
 }
 
-// openKafka returns the addresses of the brokers, and a function that stops the
-// embedded one.
-func (p *parts) openKafka() (addresses []string, stop func(), err error) {
-	if p.kafka != "" {
-		return strings.Split(p.kafka, ","), func() {}, nil
+// openKafka returns how Kafka is reached, and a function that stops the embedded
+// broker.
+func (p *parts) openKafka() (kafka stream.Kafka, stop func(), err error) {
+	if p.kafka.addresses != "" {
+		kafka, err := p.kafka.settings()
+		return kafka, func() {}, err
 	}
 	folder := ""
 	if p.data != "" {
@@ -105,9 +101,9 @@ func (p *parts) openKafka() (addresses []string, stop func(), err error) {
 	}
 	broker, err := stream.StartBroker(folder, "", stream.DefaultTopics)
 	if err != nil {
-		return nil, nil, err
+		return kafka, nil, err
 	}
-	return broker.Addresses(), broker.Close, nil
+	return broker.Kafka(), broker.Close, nil
 }
 
 // openGold opens the bucket of the gold files.

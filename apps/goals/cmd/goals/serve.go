@@ -51,7 +51,8 @@ const poll = 2 * time.Second
 func serveCommand(log *slog.Logger) *cobra.Command {
 	p, f := new(parts), new(web.Address)
 	var alone bool
-	member := new(membership)
+	member, nightly := new(membership), new(scheduleFlags)
+	o := batch.Options{Log: log, Now: now}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the app's API and page, and consume the stream",
@@ -69,21 +70,41 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 			metrics := web.Registry()
 			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
 			handler := server.Handler(metrics)
+			plan, err := nightly.parse(metrics)
+			if err != nil {
+				return err
+			}
 			all, ctx := errgroup.WithContext(ctx)
-			if !alone {
-				source, err := p.openRules(ctx)
+			source, err := p.openRules(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = source.Close() }()
+			if plan != nil {
+				o.Rules, o.DB = source, tables.DB
+				closeBuckets, err := p.openRun(ctx, &o)
 				if err != nil {
 					return err
 				}
-				defer func() { _ = source.Close() }()
-				brokers, stop, err := p.openKafka()
+				defer closeBuckets()
+				plan.log, plan.done = log, func(*batch.Report) { server.Live.ChangedAll() }
+				plan.loaded = func(ctx context.Context) (string, error) { return batch.LoadedDay(ctx, o.DB, o.State) }
+				plan.load = func(ctx context.Context, day string) (*batch.Report, error) {
+					o.Day = day
+					return batch.Run(ctx, o)
+				}
+				log.Info("loading each day", "at", nightly.at, "zone", nightly.zone)
+				all.Go(func() error { return plan.run(ctx) })
+			}
+			if !alone {
+				kafka, stop, err := p.openKafka()
 				if err != nil {
 					return err
 				}
 				defer stop()
-				log.Info("consuming the stream", "kafka", strings.Join(brokers, ","))
-				consumer := newConsumer(brokers, member, source, server.Tables, stream.NewMetrics(metrics), log)
-				consumer.Changed = server.Live.Changed
+				log.Info("consuming the stream", "kafka", strings.Join(kafka.Brokers, ","))
+				consumer := newConsumer(kafka, member, source, server.Tables, stream.NewMetrics(metrics), log)
+				consumer.Changed, server.Stream = server.Live.Changed, consumer.Health.State
 				all.Go(func() error { return consumer.Run(ctx) })
 			}
 			log.Info("serving", "url", "http://"+listener.Addr().String())
@@ -94,8 +115,11 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 	f.Flags(c.Flags(), "127.0.0.1:8080")
 	p.tableFlags(c.Flags())
 	p.rulesFlag(c.Flags())
-	p.kafkaFlag(c.Flags())
+	p.kafka.flags(c.Flags(), "; the default is an embedded broker")
 	member.flags(c)
+	p.loadFlags(c.Flags())
+	runFlags(c.Flags(), &o)
+	nightly.flags(c.Flags())
 	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume`")
 	return c
 }
@@ -108,11 +132,11 @@ func (m *membership) flags(c *cobra.Command) {
 	c.Flags().StringVar(&m.instance, "instance", "", "unique name of this member, so that a restart takes over its partitions at once")
 }
 
-func newConsumer(brokers []string, m *membership, source *rules.Source, tables *goals.Tables, metrics *stream.Metrics, log *slog.Logger) *stream.Consumer {
+func newConsumer(kafka stream.Kafka, m *membership, source *rules.Source, tables *goals.Tables, metrics *stream.Metrics, log *slog.Logger) *stream.Consumer {
 	known := &rules.Cached{Source: source, Log: log, Now: now}
 	return &stream.Consumer{
-		Brokers: brokers, Group: m.group, Instance: m.instance, Topics: stream.DefaultTopics,
-		Goal: known.Goal, Save: tables.Save, Metrics: metrics, Log: log, Now: now,
+		Kafka: kafka, Group: m.group, Instance: m.instance, Topics: stream.DefaultTopics,
+		Goal: known.Goal, Save: tables.Save, Metrics: metrics, Health: stream.NewHealth(metrics, log, now), Log: log, Now: now,
 	}
 }
 
@@ -123,8 +147,12 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 		Short: "Consume the stream: deposit events become pending balances",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if p.kafka == "" {
+			if p.kafka.addresses == "" {
 				return command.Usagef("--kafka is missing: the addresses of the brokers; `goals serve` consumes an embedded broker")
+			}
+			kafka, err := p.kafka.settings()
+			if err != nil {
+				return err
 			}
 			ctx := c.Context()
 			listener, tables, closeBoth, err := p.openServing(ctx, f, log)
@@ -138,10 +166,15 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 			}
 			defer func() { _ = source.Close() }()
 			metrics := web.Registry()
-			consumer := newConsumer(strings.Split(p.kafka, ","), member, source, &goals.Tables{DB: tables.DB, Now: now}, stream.NewMetrics(metrics), log)
+			consumer := newConsumer(kafka, member, source, &goals.Tables{DB: tables.DB, Now: now}, stream.NewMetrics(metrics), log)
 			mux := http.NewServeMux()
-			web.Operate(mux, metrics, func(context.Context) error { return nil })
-			log.Info("consuming", "kafka", p.kafka, "metrics", "http://"+listener.Addr().String()+"/metrics")
+			web.Operate(mux, metrics, func(context.Context) error {
+				if s := consumer.Health.State(); !s.Available {
+					return fmt.Errorf("Kafka does not respond since %s: %s", s.Since.UTC().Format(time.RFC3339), s.Reason)
+				}
+				return nil
+			})
+			log.Info("consuming", "kafka", p.kafka.addresses, "metrics", "http://"+listener.Addr().String()+"/metrics")
 			all, ctx := errgroup.WithContext(ctx)
 			all.Go(func() error { return consumer.Run(ctx) })
 			all.Go(func() error { return web.Serve(ctx, listener, mux, log) })
@@ -151,7 +184,7 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 	f.Flags(c.Flags(), "127.0.0.1:8081")
 	p.tableFlags(c.Flags())
 	p.rulesFlag(c.Flags())
-	p.kafkaFlag(c.Flags())
+	p.kafka.flags(c.Flags(), "")
 	member.flags(c)
 	return c
 }
@@ -214,12 +247,12 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 		return err
 	}
 	defer func() { _ = state.Close() }()
-	brokers, stop, err := p.openKafka()
+	kafka, stop, err := p.openKafka()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	producer, err := stream.NewProducer(ctx, brokers, stream.DefaultTopics)
+	producer, err := stream.NewProducer(ctx, kafka, stream.DefaultTopics)
 	if err != nil {
 		return err
 	}
@@ -240,8 +273,8 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	}
 	server.Bank = bank
 	handler := server.Handler(metrics)
-	consumer := newConsumer(brokers, &membership{group: "goals"}, source, server.Tables, stream.NewMetrics(metrics), log)
-	consumer.Changed = server.Live.Changed
+	consumer := newConsumer(kafka, &membership{group: "goals"}, source, server.Tables, stream.NewMetrics(metrics), log)
+	consumer.Changed, server.Stream = server.Live.Changed, consumer.Health.State
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return consumer.Run(ctx) })
 	all.Go(func() error { return web.Serve(ctx, listener, handler, log) })
