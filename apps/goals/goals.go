@@ -6,6 +6,7 @@ package goals
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -52,6 +53,11 @@ type Customer struct {
 	ChosenGoal  string      `dynamodbav:"chosenGoal"`
 	ChosenAt    string      `dynamodbav:"chosenAt"`
 	LastUpdated string      `dynamodbav:"lastUpdated"`
+
+	// Accomplished are the newest goals of earlier months that were reached, of which
+	// there are AccomplishedCount.
+	Accomplished      []Accomplished `dynamodbav:"accomplished"`
+	AccomplishedCount int            `dynamodbav:"accomplishedCount"`
 }
 
 // Preferences are a customer's preferences.
@@ -104,6 +110,19 @@ func (c *Customer) Item() map[string]types.AttributeValue {
 		}},
 		"goals":       &types.AttributeValueMemberL{Value: list},
 		"lastUpdated": text(c.LastUpdated),
+	}
+	if len(c.Accomplished) > 0 {
+		past := make([]types.AttributeValue, len(c.Accomplished))
+		for i, a := range c.Accomplished {
+			past[i] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+				"month":       text(a.Month),
+				"goalId":      text(a.GoalID),
+				"savedAmount": &types.AttributeValueMemberN{Value: a.SavedAmount.String()},
+				"specialRate": &types.AttributeValueMemberN{Value: a.SpecialRate.String()},
+			}}
+		}
+		it["accomplished"] = &types.AttributeValueMemberL{Value: past}
+		it["accomplishedCount"] = &types.AttributeValueMemberN{Value: strconv.Itoa(c.AccomplishedCount)}
 	}
 	if c.ChosenGoal != "" {
 		it["chosenGoal"], it["chosenAt"] = text(c.ChosenGoal), text(c.ChosenAt)

@@ -29,6 +29,10 @@ type View struct {
 	Goals       []Shown     `json:"goals"`
 	LastUpdated string      `json:"lastUpdated"`
 
+	// Accomplished are the newest goals of earlier months that were reached.
+	Accomplished      []Accomplished `json:"accomplished"`
+	AccomplishedCount int            `json:"accomplishedCount"`
+
 	// StreamDownSince is set while recent deposits may be missing, because Kafka does
 	// not respond.
 	StreamDownSince string `json:"streamDownSince,omitempty"`
@@ -46,6 +50,9 @@ type Shown struct {
 
 	// ConfirmedAmount is the amount of the batch, if SavedAmount is pending.
 	ConfirmedAmount *Money `json:"confirmedAmount,omitempty"`
+
+	// Invested is what is invested at the special rate, once the goal is reached.
+	Invested *Money `json:"invested,omitempty"`
 }
 
 // Merge merges a customer's batch item, pending balances and choice into one view. A
@@ -63,11 +70,18 @@ func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 			fresh[p.GoalID] = p
 		}
 	}
-	v := View{PersonID: c.PersonID, Name: c.Name, Preferences: c.Preferences, LastUpdated: c.LastUpdated, Goals: make([]Shown, len(c.Goals))}
+	v := View{PersonID: c.PersonID, Name: c.Name, Preferences: c.Preferences, LastUpdated: c.LastUpdated, Goals: make([]Shown, len(c.Goals)), Accomplished: c.Accomplished, AccomplishedCount: c.AccomplishedCount}
+	if v.Accomplished == nil {
+		v.Accomplished = []Accomplished{}
+	}
 	for i, g := range c.Goals {
 		v.Goals[i] = Shown{
 			GoalID: g.GoalID, Title: g.Title, TargetAmount: g.TargetAmount, SavedAmount: g.SavedAmount,
 			Status: g.Status, SpecialRate: g.SpecialRate, Chosen: g.GoalID == choice.GoalID,
+		}
+		if g.Status == Completed {
+			invested := g.SavedAmount
+			v.Goals[i].Invested = &invested
 		}
 		if p, ok := fresh[g.GoalID]; ok && p.CurrentBalance != g.SavedAmount {
 			confirmed := g.SavedAmount

@@ -78,6 +78,19 @@ func (m *Money) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// UnmarshalJSON accepts a number, or a string with a number in it.
+func (r *Rate) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if len(b) > 0 && b[0] == '"' {
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	}
+	var err error
+	*r, err = ParseRate(s)
+	return err
+}
+
 // MarshalDynamoDBAttributeValue implements attributevalue.Marshaler.
 func (m Money) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
 	return &types.AttributeValueMemberN{Value: m.String()}, nil

@@ -382,6 +382,25 @@ func TestFiveDays(t *testing.T) {
 	}
 }
 
+// The largest item that the rules and the files allow is read with half a unit.
+func TestLargestItem(t *testing.T) {
+	w := newWorld(tablesThen(t))
+	long := strings.Repeat("x", 60)
+	c := goals.Customer{PersonID: w.person, Name: strings.Repeat("n", 200), Preferences: goals.Preferences{Language: strings.Repeat("l", 20)}, ChosenGoal: long, ChosenAt: goals.Instant(start), LastUpdated: goals.Instant(start), AccomplishedCount: 1000}
+	for range 8 {
+		c.Goals = append(c.Goals, goals.Goal{GoalID: long, Title: long, TargetAmount: goals.MaxMoney - 1, SavedAmount: goals.MaxMoney - 1, Status: goals.NotStarted, SpecialRate: 1234})
+	}
+	for range goals.MaxAccomplished {
+		c.Accomplished = append(c.Accomplished, goals.Accomplished{Month: "2026-04", GoalID: long, SavedAmount: goals.MaxMoney - 1, SpecialRate: 1234})
+	}
+	if _, err := w.tables.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, units, err := w.tables.Person(t.Context(), w.person); err != nil || units != 1 {
+		t.Errorf("a request costs %v units, %v; want 1", units, err)
+	}
+}
+
 // Two reads of a half unit each, with all pending and the longest texts.
 func TestRequestCostsOneUnit(t *testing.T) {
 	ctx := t.Context()

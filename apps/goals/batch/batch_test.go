@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +174,16 @@ func (b *bank) expected(day string) map[string]goals.Customer {
 			b.Fatal(err)
 		}
 	}
+	past := make(map[string][]goals.Accomplished)
+	for _, f := range m.Accomplished {
+		err := gold.Read(ctx, b.options.Bucket, day, f, b.TempDir(), func(_ int64, a *gold.Accomplished, _ *gold.BadRow) error {
+			past[a.PersonID] = append(past[a.PersonID], goals.Accomplished{Month: a.Month, GoalID: a.GoalID, SavedAmount: a.Amount, SpecialRate: a.Rate})
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 	all := make(map[string]goals.Customer)
 	for _, f := range m.Customers {
 		err := gold.Read(ctx, b.options.Bucket, day, f, b.TempDir(), func(_ int64, c *gold.Customer, _ *gold.BadRow) error {
@@ -180,6 +192,10 @@ func (b *bank) expected(day string) map[string]goals.Customer {
 				s, target := saved[c.PersonID+g.ID], g.Targets[c.Segment]
 				one.Goals = append(one.Goals, goals.Goal{GoalID: g.ID, Title: g.Title, TargetAmount: target, SavedAmount: s, Status: goals.Progress(s, target), SpecialRate: g.Rate})
 			}
+			one.Accomplished, one.AccomplishedCount = past[c.PersonID], len(past[c.PersonID])
+			slices.SortFunc(one.Accomplished, func(a, b goals.Accomplished) int {
+				return cmp.Or(strings.Compare(b.Month, a.Month), strings.Compare(a.GoalID, b.GoalID))
+			})
 			all[c.PersonID] = one
 			return nil
 		})
@@ -291,18 +307,25 @@ func TestGivenUpRun(t *testing.T) {
 			b.generate(b.plan("2026-05-16", 250, 1250)) // hundreds who are never in a finished run
 			b.stopped("2026-05-16", 600)
 			b.generate(b.plan("2026-05-17", 0, 300))
+			table, err := tableID(t.Context(), b.home.DB)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := openLedger(t.Context(), b.options.State, table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !l.Unfinished[0].ended() {
+				t.Error("a run of this process counts as one that is in progress")
+			}
+			l.Unfinished[0].Host = "another machine"
+			if err := l.save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := b.run("2026-05-17"); err == nil || !strings.Contains(err.Error(), "--take-over") {
 				t.Fatalf("while another run is unfinished: %v", err)
 			}
 			if faulty {
-				table, err := tableID(t.Context(), b.home.DB)
-				if err != nil {
-					t.Fatal(err)
-				}
-				l, err := openLedger(t.Context(), b.options.State, table)
-				if err != nil {
-					t.Fatal(err)
-				}
 				l.Unfinished = nil
 				if err := l.save(t.Context()); err != nil {
 					t.Fatal(err)

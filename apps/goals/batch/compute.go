@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -24,6 +26,8 @@ import (
 type state struct {
 	customer
 	saved [rules.MaxGoals]goals.Money
+	past  []goals.Accomplished // the newest goals of earlier months
+	count int                  // of all of them
 }
 
 // compute is the second stage: each part's rows become its customers, in the order of
@@ -96,6 +100,7 @@ func (r *run) computePart(part int, to string, rejects *rejects) (customers, uno
 				return 0, 0, fmt.Errorf("the contributions of person %s add up to more than %s: the files cannot be right", s.id, goals.MaxMoney)
 			}
 		}
+		s.keepNewest()
 		known = append(known, s)
 	}
 	slices.SortFunc(known, func(a, b *state) int { return before(a.id, b.id) })
@@ -137,11 +142,26 @@ func collect(in *reader, rejects *rejects) (map[uuid.UUID]*state, error) {
 				// Sums are limited far below an overflow.
 				s.saved[goal] = min(s.saved[goal], goals.MaxMoney+1)
 			}
+		case 'A':
+			s := get(in.id())
+			s.past = append(s.past, in.accomplished())
 		default:
 			return nil, fmt.Errorf("a row of kind %q; the work folder is damaged: remove it and start again", kind)
 		}
 	}
 	return all, in.err
+}
+
+// keepNewest sorts the goals of earlier months, that of the newest month first, and keeps
+// as many as an item has. A goal that is twice in a month counts once, with the larger
+// amount.
+func (s *state) keepNewest() {
+	slices.SortFunc(s.past, func(a, b goals.Accomplished) int {
+		return cmp.Or(strings.Compare(b.Month, a.Month), strings.Compare(a.GoalID, b.GoalID), cmp.Compare(b.SavedAmount, a.SavedAmount))
+	})
+	s.past = slices.CompactFunc(s.past, func(a, b goals.Accomplished) bool { return a.Month == b.Month && a.GoalID == b.GoalID })
+	s.count = len(s.past)
+	s.past = s.past[:min(s.count, goals.MaxAccomplished)]
 }
 
 func writeStates(name string, states []*state) error {
@@ -155,6 +175,10 @@ func writeStates(name string, states []*state) error {
 		row = s.customer.append(row[:0])
 		for _, m := range s.saved {
 			row = binary.AppendUvarint(row, uint64(m))
+		}
+		row = binary.AppendUvarint(binary.AppendUvarint(row, uint64(s.count)), uint64(len(s.past)))
+		for i := range s.past {
+			row = appendAccomplished(row, &s.past[i])
 		}
 		if _, err := w.Write(row); err != nil {
 			return errors.Join(err, file.Close())
@@ -175,6 +199,10 @@ func (r *run) eachState(part int, use func(*state) error) error {
 		s := state{customer: in.customer()}
 		for i := range s.saved {
 			s.saved[i] = goals.Money(in.number())
+		}
+		s.count = int(in.number())
+		for range min(in.number(), goals.MaxAccomplished) {
+			s.past = append(s.past, in.accomplished())
 		}
 		if in.err != nil {
 			break
@@ -199,6 +227,8 @@ func (r *run) item(s *state) *goals.Customer {
 		ChosenAt:    s.chosenAt,
 		LastUpdated: goals.Instant(r.manifest.AsOf),
 		Goals:       make([]goals.Goal, len(r.rules.Goals)),
+
+		Accomplished: s.past, AccomplishedCount: s.count,
 	}
 	for i, rule := range r.rules.Goals {
 		target := rule.Targets[s.segment]

@@ -55,8 +55,10 @@ func openLedger(ctx context.Context, bucket *blob.Bucket, table string) (*ledger
 	return l, nil
 }
 
-func (l *ledger) name() string             { return path.Join(l.folder, "ledger.json") }
-func (l *ledger) roster(run string) string { return path.Join(l.folder, "roster-"+run) }
+func (l *ledger) name() string              { return path.Join(l.folder, "ledger.json") }
+func (l *ledger) roster(run string) string  { return path.Join(l.folder, "roster-"+run) }
+func (l *ledger) reached(run string) string { return path.Join(l.folder, "reached-"+run+".jsonl") }
+func (l *ledger) rewards(run string) string { return path.Join(l.folder, "rewards-"+run+".jsonl") }
 
 func (l *ledger) save(ctx context.Context) error {
 	b, err := json.MarshalIndent(l, "", "  ")
@@ -177,8 +179,10 @@ func (r *run) finish(ctx context.Context) error {
 		if run == r.id {
 			continue
 		}
-		if err := r.State.Delete(ctx, r.ledger.roster(run)); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			r.Log.Warn("removing an old roster failed; it does no harm", "run", run, "error", err)
+		for _, name := range []string{r.ledger.roster(run), r.ledger.reached(run)} {
+			if err := r.State.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+				r.Log.Warn("removing a list of an old run failed; it does no harm", "name", name, "error", err)
+			}
 		}
 	}
 	if err := os.RemoveAll(r.folder); err != nil {

@@ -82,6 +82,24 @@ func (r *run) read(ctx context.Context) error {
 			})
 		})
 	}
+	for _, f := range r.manifest.Accomplished {
+		files.Go(func() error {
+			return gold.Read(within, r.Bucket, r.Day, f, r.folder, func(n int64, row *gold.Accomplished, bad *gold.BadRow) error {
+				r.progress.add(1)
+				var a accomplished
+				reason := ""
+				if bad != nil {
+					reason = bad.Reason
+				} else {
+					a, reason = r.checkAccomplished(row)
+				}
+				if reason != "" {
+					return rejects.add(f.Name, n, reason)
+				}
+				return out.accomplished(&a)
+			})
+		})
+	}
 	if err := files.Wait(); err != nil {
 		return fmt.Errorf("read the gold files of day %s: %w", r.Day, err)
 	}
@@ -96,6 +114,7 @@ func (r *run) read(ctx context.Context) error {
 const (
 	maxName     = 200
 	maxLanguage = 20
+	maxGoalID   = 60
 )
 
 func (r *run) checkCustomer(row *gold.Customer) (c customer, reason string) {
@@ -151,6 +170,27 @@ func (r *run) checkContribution(row *gold.Contribution) (c contribution, counts 
 	at := r.manifest.AsOf.UTC()
 	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return contribution{id: id, goal: goal, amount: row.Amount}, !row.ContributedAt.Before(month), ""
+}
+
+func (r *run) checkAccomplished(row *gold.Accomplished) (a accomplished, reason string) {
+	id, err := goals.ParsePerson(row.PersonID)
+	month, badMonth := time.Parse(goals.MonthLayout, row.Month)
+	at := r.manifest.AsOf.UTC()
+	switch {
+	case err != nil:
+		return a, err.Error()
+	case row.GoalID == "" || len(row.GoalID) > maxGoalID:
+		return a, fmt.Sprintf("the goal has %d bytes; it must have 1 to %d", len(row.GoalID), maxGoalID)
+	case badMonth != nil || month.Year() < 2000:
+		return a, fmt.Sprintf("the month is %.20q, but must be like 2026-04", row.Month)
+	case !month.Before(time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)):
+		return a, fmt.Sprintf("the month %s is not before that of the files", row.Month)
+	case row.Amount <= 0 || row.Amount > goals.MaxMoney:
+		return a, fmt.Sprintf("the amount is %d cents; it must be above zero and at most %s", int64(row.Amount), goals.MaxMoney)
+	case row.Rate < 0 || row.Rate > 10_000:
+		return a, fmt.Sprintf("the rate is %s; it must be 0 to 1", row.Rate)
+	}
+	return accomplished{id, goals.Accomplished{Month: row.Month, GoalID: row.GoalID, SavedAmount: row.Amount, SpecialRate: row.Rate}}, ""
 }
 
 // Where rejected rows are listed: of the first and of the second stage.

@@ -1,10 +1,10 @@
 // Package batch is the nightly pipeline: it computes the batch view from a day's gold
 // files and the business rules.
 //
-// A run has six stages. It reads the files and distributes their rows over parts on
+// A run has seven stages. It reads the files and distributes their rows over parts on
 // disk; computes the customers of each part; records which customers it will write;
-// writes them in bulk; removes the customers who are no longer in the files; and
-// records that it is done. Nothing is written to the table before all files were read
+// writes them in bulk; removes the customers who are no longer in the files;
+// records the rewards of goals that were reached; and records that it is done. Nothing is written to the table before all files were read
 // and validated. A run that was killed continues where it ended when it is started
 // again.
 package batch
@@ -49,6 +49,10 @@ type Options struct {
 	Rollback      bool // allows a day that is older than what is loaded
 	TakeOver      bool // starts although another run is unfinished
 
+	// Reward receives the rewards of a run, some at a time, before it is finished; a
+	// continued run may repeat them. May be nil: they are in State in any case.
+	Reward func(ctx context.Context, some []goals.Reward) error
+
 	OnProgress func(Progress) // called periodically, by one goroutine at a time
 }
 
@@ -71,11 +75,15 @@ type Report struct {
 	Outside   int64     `json:"outsideMonth"` // contributions of earlier months
 	Unowned   int64     `json:"unowned"`      // contributions of persons who are not in the files
 	Retried   int64     `json:"retried"`      // items that were sent again
+	Rewards   int64     `json:"rewards"`      // goals reached, or with more saved, since the last run
 	Resumed   bool      `json:"resumed"`
 	Seconds   float64   `json:"seconds"`
 
 	// RejectedList is the object in State that lists the rejected rows.
 	RejectedList string `json:"rejectedList,omitempty"`
+
+	// RewardList is the object in State that lists the rewards.
+	RewardList string `json:"rewardList,omitempty"`
 }
 
 // run is a run in progress.
@@ -102,7 +110,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer r.journal.close()
-	for _, stage := range []func(context.Context) error{r.read, r.compute, r.claim, r.load, r.remove, r.finish} {
+	for _, stage := range []func(context.Context) error{r.read, r.compute, r.claim, r.load, r.remove, r.reward, r.finish} {
 		if err := stage(ctx); err != nil {
 			return nil, err
 		}

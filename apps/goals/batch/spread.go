@@ -57,6 +57,12 @@ type contribution struct {
 	amount goals.Money
 }
 
+// accomplished is a validated row of an accomplished goal.
+type accomplished struct {
+	id uuid.UUID
+	goals.Accomplished
+}
+
 // spread writes rows to the files of their parts.
 type spread struct {
 	parts []part
@@ -91,6 +97,23 @@ func (s *spread) contribution(c *contribution) error {
 		b = append(append(b, 'K'), c.id[:]...)
 		return binary.AppendUvarint(append(b, byte(c.goal)), uint64(c.amount))
 	})
+}
+
+func (s *spread) accomplished(a *accomplished) error {
+	return s.write(a.id, func(b []byte) []byte {
+		return appendAccomplished(append(append(b, 'A'), a.id[:]...), &a.Accomplished)
+	})
+}
+
+func appendAccomplished(b []byte, a *goals.Accomplished) []byte {
+	for _, s := range []string{a.Month, a.GoalID} {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(a.SavedAmount)), uint64(a.SpecialRate))
+}
+
+func (r *reader) accomplished() goals.Accomplished {
+	return goals.Accomplished{Month: r.text(), GoalID: r.text(), SavedAmount: goals.Money(r.number()), SpecialRate: goals.Rate(r.number())}
 }
 
 func (s *spread) write(id uuid.UUID, row func([]byte) []byte) error {

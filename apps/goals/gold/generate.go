@@ -81,6 +81,22 @@ func (p *Plan) Made(number int) (Customer, []Contribution) {
 
 var codecs = map[string]compress.Codec{"": &parquet.Snappy, "none": &parquet.Uncompressed, "snappy": &parquet.Snappy, "gzip": &parquet.Gzip, "zstd": &parquet.Zstd}
 
+// Past returns the goals that a generated customer has reached in the six months before
+// asOf.
+func (p *Plan) Past(number int) (past []Accomplished) {
+	id, month := Person(p.Seed, number).String(), time.Date(p.AsOf.Year(), p.AsOf.Month(), 1, 0, 0, 0, 0, time.UTC)
+	for range 6 {
+		month = month.AddDate(0, -1, 0)
+		r := rand.New(rand.NewPCG(p.Seed+2, uint64(number)<<16|uint64(month.Year()*12+int(month.Month()))))
+		for i, goal := range []string{"SAVINGS_ACCOUNT", "GOVERNMENT_BONDS", "CERTIFICATE_OF_DEPOSIT"} {
+			if r.IntN(5) == 0 {
+				past = append(past, Accomplished{PersonID: id, GoalID: goal, Month: month.Format(goals.MonthLayout), Amount: goals.Money(50_000*(i+1) + 500*r.IntN(100)), Rate: []goals.Rate{800, 1200, 1400}[i]})
+			}
+		}
+	}
+	return past
+}
+
 // Generate writes a generated day, its manifest last.
 func Generate(ctx context.Context, bucket *blob.Bucket, p Plan) (*Manifest, error) {
 	if p.Format != "parquet" && p.Format != "jsonl" {
@@ -122,12 +138,20 @@ func (p *Plan) writePart(ctx context.Context, bucket *blob.Bucket, m *Manifest, 
 		return err
 	}
 	defer contributions.stop()
+	accomplished, err := create[Accomplished](ctx, bucket, p, "accomplished", part)
+	if err != nil {
+		return err
+	}
+	defer accomplished.stop()
 	for i := range n {
 		c, made := p.Made(first + i)
 		if err := customers.write(c); err != nil {
 			return err
 		}
 		if err := contributions.write(made...); err != nil {
+			return err
+		}
+		if err := accomplished.write(p.Past(first + i)...); err != nil {
 			return err
 		}
 	}
@@ -144,7 +168,11 @@ func (p *Plan) writePart(ctx context.Context, bucket *blob.Bucket, m *Manifest, 
 	if err != nil {
 		return err
 	}
-	m.Customers, m.Contributions = append(m.Customers, cf), append(m.Contributions, kf)
+	af, err := accomplished.close()
+	if err != nil {
+		return err
+	}
+	m.Customers, m.Contributions, m.Accomplished = append(m.Customers, cf), append(m.Contributions, kf), append(m.Accomplished, af)
 	return nil
 }
 

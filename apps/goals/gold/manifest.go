@@ -19,6 +19,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ type Manifest struct {
 
 	Customers     []File `json:"customers"`
 	Contributions []File `json:"contributions"`
+
+	// Accomplished lists goals of earlier months that customers have reached.
+	Accomplished []File `json:"accomplished,omitempty"`
 
 	sum string
 }
@@ -96,11 +100,11 @@ func (m *Manifest) check(day string, now time.Time) error {
 		return fmt.Errorf("asOf is %s, which is in the future", m.AsOf.UTC().Format(time.RFC3339))
 	case len(m.Customers) == 0:
 		return fmt.Errorf("it lists no files of customers")
-	case len(m.Customers)+len(m.Contributions) > maxFiles:
+	case len(m.Files()) > maxFiles:
 		return fmt.Errorf("it lists more than %d files", maxFiles)
 	}
 	seen := make(map[string]bool)
-	for _, f := range append(append([]File(nil), m.Customers...), m.Contributions...) {
+	for _, f := range m.Files() {
 		if !fileName.MatchString(f.Name) || strings.Contains(f.Name, "..") {
 			return fmt.Errorf("%.100q is not the name of a .parquet or .jsonl file of this day", f.Name)
 		}
@@ -115,13 +119,18 @@ func (m *Manifest) check(day string, now time.Time) error {
 	return nil
 }
 
+// Files returns all files.
+func (m *Manifest) Files() []File {
+	return slices.Concat(m.Customers, m.Contributions, m.Accomplished)
+}
+
 // Sum returns a checksum of the manifest.
 func (m *Manifest) Sum() string { return m.sum }
 
 // Rows returns the number of rows of all files.
 func (m *Manifest) Rows() int64 {
 	var n int64
-	for _, f := range append(append([]File(nil), m.Customers...), m.Contributions...) {
+	for _, f := range m.Files() {
 		n += f.Rows
 	}
 	return n

@@ -36,6 +36,16 @@ type Contribution struct {
 	ContributedAt time.Time   `parquet:"contributedAt,timestamp(microsecond)" json:"contributedAt"`
 }
 
+// Accomplished is a row of a file of accomplished goals: a goal that a customer reached
+// in an earlier month. In Parquet, the rate is DECIMAL(9,4).
+type Accomplished struct {
+	PersonID string      `parquet:"personId,plain" json:"personId"`
+	GoalID   string      `parquet:"goalId,plain" json:"goalId"`
+	Month    string      `parquet:"month,plain" json:"month"`
+	Amount   goals.Money `parquet:"savedAmount,decimal(2:18)" json:"savedAmount"`
+	Rate     goals.Rate  `parquet:"specialRate,decimal(4:9)" json:"specialRate"`
+}
+
 // BadRow is the error of an invalid row; later rows can still be read.
 type BadRow struct{ Reason string }
 
@@ -47,7 +57,7 @@ type Use[T any] func(number int64, row *T, bad *BadRow) error
 
 // Read yields the rows of a file, in order. A broken file, or one with another number
 // of rows than in the manifest, is an error. scratch is a folder for temporary files.
-func Read[T Customer | Contribution](ctx context.Context, bucket *blob.Bucket, day string, f File, scratch string, use Use[T]) error {
+func Read[T Customer | Contribution | Accomplished](ctx context.Context, bucket *blob.Bucket, day string, f File, scratch string, use Use[T]) error {
 	name := path.Join(Folder(day), f.Name)
 	count := &counter[T]{limit: f.Rows, use: use}
 	var err error

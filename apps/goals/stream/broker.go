@@ -31,7 +31,7 @@ func StartBroker(folder, address string, topics Topics) (*Broker, error) {
 func startBroker(folder, address string, topics Topics, more ...kfake.Opt) (*Broker, error) {
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
-		kfake.SeedTopics(Partitions, topics.Events),
+		kfake.SeedTopics(Partitions, topics.Events, topics.Rewards),
 		kfake.SeedTopics(1, topics.Dead),
 		// A member that crashes must be noticed soon, since it may be the only one.
 		kfake.GroupMinSessionTimeout(time.Second),
@@ -66,11 +66,11 @@ func (b *Broker) Close() { b.cluster.Close() }
 // EnsureTopics creates missing topics.
 func EnsureTopics(ctx context.Context, client *kgo.Client, topics Topics) error {
 	admin := kadm.NewClient(client)
-	have, err := admin.ListTopics(ctx, topics.Events, topics.Dead)
+	have, err := admin.ListTopics(ctx, topics.Events, topics.Dead, topics.Rewards)
 	if err != nil {
 		return fmt.Errorf("list Kafka's topics: %w; is Kafka running?", err)
 	}
-	for topic, partitions := range map[string]int32{topics.Events: Partitions, topics.Dead: 1} {
+	for topic, partitions := range map[string]int32{topics.Events: Partitions, topics.Dead: 1, topics.Rewards: Partitions} {
 		if have[topic].Err == nil {
 			continue
 		}

@@ -22,10 +22,10 @@ import (
 )
 
 // Topics are the names of the topics.
-type Topics struct{ Events, Dead string }
+type Topics struct{ Events, Dead, Rewards string }
 
 // DefaultTopics are the default names.
-var DefaultTopics = Topics{Events: "goals.events", Dead: "goals.events.dead"}
+var DefaultTopics = Topics{Events: "goals.events", Dead: "goals.events.dead", Rewards: "goals.rewards"}
 
 // Consumer is a member of the consumer group.
 type Consumer struct {

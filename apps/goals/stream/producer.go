@@ -12,8 +12,9 @@ import (
 
 // Producer sends events, as the bank's systems do.
 type Producer struct {
-	client *kgo.Client
-	topic  string
+	client  *kgo.Client
+	topic   string
+	rewards string
 }
 
 // NewProducer returns a producer, and creates missing topics.
@@ -26,7 +27,7 @@ func NewProducer(ctx context.Context, kafka Kafka, topics Topics) (*Producer, er
 		client.Close()
 		return nil, err
 	}
-	return &Producer{client, topics.Events}, nil
+	return &Producer{client, topics.Events, topics.Rewards}, nil
 }
 
 // Send sends events and waits until the broker has stored them. All events of a person
@@ -43,6 +44,19 @@ func (p *Producer) Send(ctx context.Context, events ...goals.Event) error {
 	return p.send(ctx, records)
 }
 
+// SendRewards sends rewards to their topic and waits until the broker has stored them.
+func (p *Producer) SendRewards(ctx context.Context, rewards []goals.Reward) error {
+	records := make([]*kgo.Record, len(rewards))
+	for i := range rewards {
+		b, err := json.Marshal(&rewards[i])
+		if err != nil {
+			return err
+		}
+		records[i] = &kgo.Record{Topic: p.rewards, Key: []byte(rewards[i].PersonID), Value: b}
+	}
+	return p.send(ctx, records)
+}
+
 // SendRaw sends bytes that need not be an event.
 func (p *Producer) SendRaw(ctx context.Context, values ...[]byte) error {
 	records := make([]*kgo.Record, len(values))
@@ -54,7 +68,7 @@ func (p *Producer) SendRaw(ctx context.Context, values ...[]byte) error {
 
 func (p *Producer) send(ctx context.Context, records []*kgo.Record) error {
 	if err := p.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		return fmt.Errorf("send events to topic %s: %w", p.topic, err)
+		return fmt.Errorf("send %d records to topic %s: %w", len(records), records[0].Topic, err)
 	}
 	return nil
 }

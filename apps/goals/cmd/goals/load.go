@@ -18,8 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/goals/batch"
 	"github.com/stator-db/stator/apps/goals/gold"
+	"github.com/stator-db/stator/apps/goals/stream"
 	"github.com/stator-db/stator/apps/internal/command"
 )
 
@@ -59,6 +61,13 @@ Running a day again gives the same table.`,
 				return err
 			}
 			defer closeBuckets()
+			if p.kafka.addresses != "" {
+				kafka, err := p.kafka.settings()
+				if err != nil {
+					return err
+				}
+				o.Reward = rewardsTo(kafka)
+			}
 			show := startProgress(os.Stderr)
 			o.OnProgress = show.update
 			done, err := batch.Run(ctx, o)
@@ -73,6 +82,7 @@ Running a day again gives the same table.`,
 	p.tableFlags(f)
 	p.rulesFlag(f)
 	p.loadFlags(f)
+	p.kafka.flags(f, ", to which rewards are sent; the default is to list them only")
 	f.StringVar(&o.Day, "day", "", "the day to load, such as 2026-05-15")
 	runFlags(f, &o)
 	f.BoolVar(&o.Rollback, "rollback", false, "allow a day that is older than the one loaded")
@@ -101,6 +111,20 @@ func (p *parts) openRun(ctx context.Context, o *batch.Options) (closeAll func(),
 	}
 	o.Work = p.workFolder()
 	return func() { _, _ = o.Bucket.Close(), o.State.Close() }, nil
+}
+
+// rewardsTo returns a function that sends rewards to Kafka.
+func rewardsTo(kafka stream.Kafka) func(context.Context, []goals.Reward) error {
+	return func(ctx context.Context, some []goals.Reward) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		p, err := stream.NewProducer(ctx, kafka, stream.DefaultTopics)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		return p.SendRewards(ctx, some)
+	}
 }
 
 // inUse explains how to load while a server has the folder open.
@@ -176,6 +200,10 @@ func report(to io.Writer, r *batch.Report, embedded, asJSON bool) error {
 		fmt.Fprintf(to, "rejected   listed in %s of the state's bucket\n", r.RejectedList)
 	}
 	fmt.Fprintf(to, "took       %.1f s, %s customers per second\n", r.Seconds, commas(int64(float64(r.Written)/max(r.Seconds, .001))))
+	fmt.Fprintf(to, "rewards    %s goals reached, or with more saved, since the last run\n", commas(r.Rewards))
+	if r.RewardList != "" {
+		fmt.Fprintf(to, "           listed in %s of the state's bucket\n", r.RewardList)
+	}
 	tables := ""
 	if embedded {
 		tables = ", embedded tables included"

@@ -116,7 +116,7 @@ func (s *schedule) attempt(ctx context.Context, day string) error {
 		return err
 	}
 	s.last.Set(float64(s.now().Unix()))
-	s.log.Info("the scheduled load is complete", "day", report.Day, "customers", report.Customers, "removed", report.Removed, "seconds", fmt.Sprintf("%.1f", report.Seconds))
+	s.log.Info("the scheduled load is complete", "day", report.Day, "customers", report.Customers, "removed", report.Removed, "rewards", report.Rewards, "seconds", fmt.Sprintf("%.1f", report.Seconds))
 	s.done(report)
 	return nil
 }

@@ -80,6 +80,15 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 				return err
 			}
 			defer func() { _ = source.Close() }()
+			var kafka stream.Kafka
+			if !alone {
+				var stop func()
+				if kafka, stop, err = p.openKafka(); err != nil {
+					return err
+				}
+				defer stop()
+				o.Reward = rewardsTo(kafka)
+			}
 			if plan != nil {
 				o.Rules, o.DB = source, tables.DB
 				closeBuckets, err := p.openRun(ctx, &o)
@@ -97,11 +106,6 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 				all.Go(func() error { return plan.run(ctx) })
 			}
 			if !alone {
-				kafka, stop, err := p.openKafka()
-				if err != nil {
-					return err
-				}
-				defer stop()
 				log.Info("consuming the stream", "kafka", strings.Join(kafka.Brokers, ","))
 				consumer := newConsumer(kafka, member, source, server.Tables, stream.NewMetrics(metrics), log)
 				consumer.Changed, server.Stream = server.Live.Changed, consumer.Health.State
@@ -263,7 +267,7 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	bank := &demo.Bank{
 		Rules: source, Producer: producer, Bucket: bucket, Changed: server.Live.Changed, Log: log, Now: now,
 		Plan:  gold.Plan{Customers: customers, Seed: 1, Format: "parquet"},
-		Batch: batch.Options{Bucket: bucket, State: state, Rules: source, DB: tables.DB, Work: filepath.Join(folder, "work"), Log: log, Now: now, Readers: runtime.GOMAXPROCS(0), Writers: 8, VanishPercent: 100},
+		Batch: batch.Options{Bucket: bucket, State: state, Rules: source, DB: tables.DB, Work: filepath.Join(folder, "work"), Log: log, Now: now, Readers: runtime.GOMAXPROCS(0), Writers: 8, VanishPercent: 100, Reward: producer.SendRewards},
 	}
 	if err := bank.Night(ctx); err != nil {
 		return err
