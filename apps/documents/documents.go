@@ -59,6 +59,10 @@ type Options struct {
 	// ModelService is the URL of the HTTP extractor. May be empty.
 	ModelService string
 
+	// OCR is the program that recognises pictures, and OCRLanguages the languages
+	// of their text, such as eng+deu.
+	OCR, OCRLanguages string
+
 	// JWKS is the URL of the identity provider's keys, and Issuer its name in
 	// tokens. They default to the built-in issuer, whose key is in a file next to
 	// the embedded stator's folder.
@@ -77,7 +81,8 @@ type Options struct {
 // Defaults returns the default options.
 func Defaults() Options {
 	return Options{
-		Home:      home.Options{Model: Model},
+		Home: home.Options{Model: Model},
+		OCR:  "tesseract", OCRLanguages: "eng",
 		Retention: 30 * 24 * time.Hour,
 		Lease:     30 * time.Second,
 		AtOnce:    4,
@@ -98,6 +103,8 @@ func (o *Options) StoreFlags(f *pflag.FlagSet) {
 func (o *Options) WorkFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as nats://subject")
 	f.StringVar(&o.ModelService, "model-service", o.ModelService, "URL of an HTTP extractor that workflows may choose")
+	f.StringVar(&o.OCR, "ocr", o.OCR, "program that recognises pictures and scanned pages")
+	f.StringVar(&o.OCRLanguages, "ocr-languages", o.OCRLanguages, "languages of pictures, such as eng+deu; each needs its Tesseract data")
 	f.DurationVar(&o.Retention, "retention", o.Retention, "how long failed documents and batches are listed by status")
 	f.DurationVar(&o.Lease, "lease", o.Lease, "time after which the work of a crashed processor is taken over")
 	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are processed concurrently")
@@ -197,7 +204,10 @@ func (s *System) openSessions(ctx context.Context) (err error) {
 // extractors returns the extractors that workflows can choose.
 func (o *Options) extractors() map[string]extract.Extractor {
 	all := map[string]extract.Extractor{
-		"builtin": &extract.Builtin{PDF: extract.NewPDFReader(2, 20*time.Second)},
+		"builtin": &extract.Builtin{
+			PDF: extract.NewPDFReader(2, 20*time.Second),
+			OCR: extract.NewOCR(o.OCR, o.OCRLanguages, 2, 45*time.Second),
+		},
 	}
 	if o.ModelService != "" {
 		all["service"] = &extract.Service{URL: o.ModelService, Client: &http.Client{Timeout: 45 * time.Second}}

@@ -10,9 +10,10 @@ import (
 	"github.com/stator-db/stator/apps/documents/extract/layout"
 )
 
-// Builtin finds fields by their labels and patterns, in text, PDF and CSV.
+// Builtin finds fields by their labels and patterns, in text, PDF, CSV and pictures.
 type Builtin struct {
 	PDF *PDFReader
+	OCR *OCR // for pictures and scanned pages; nil means that there is none
 }
 
 // maxText is the maximum size of text that is searched, in bytes.
@@ -54,9 +55,15 @@ func (x *Builtin) Read(ctx context.Context, f File) (layout.Document, error) {
 	case len(f.Data) == 0:
 		return layout.Document{}, unreadable("the file is empty")
 	case isPDF(f.Data):
-		return x.PDF.Read(ctx, f.Data)
+		doc, err := x.PDF.Read(ctx, f.Data)
+		if err != nil {
+			return doc, err
+		}
+		return doc, x.OCR.addScans(ctx, f.Data, &doc)
+	case isPicture(f.Data):
+		return x.OCR.Read(ctx, f.Data)
 	case !isText(f.Data):
-		return layout.Document{}, unreadable("the file is neither text nor CSV nor PDF")
+		return layout.Document{}, unreadable("the file is neither text nor CSV nor PDF nor a PNG, JPEG or TIFF picture")
 	case len(f.Data) > maxText:
 		return layout.Document{}, unreadable("the text has %d bytes, but at most %d are read", len(f.Data), maxText)
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/stator-db/stator/apps/documents/extract/layout"
 	"github.com/stator-db/stator/apps/documents/extract/pdf"
@@ -152,7 +153,7 @@ func readPDF(w io.Writer, data []byte) (err error) {
 		return err
 	}
 	doc := layout.Document{Reader: "pdf"}
-	size := 0
+	size, pictures := 0, 0
 	for i := range d.Pages {
 		page := layout.FromPDF(&d.Pages[i])
 		for i := range page.Rows {
@@ -161,7 +162,33 @@ func readPDF(w io.Writer, data []byte) (err error) {
 		if size > maxText {
 			return fmt.Errorf("it has more than the limit of %d bytes of text", maxText)
 		}
+		if page.Scan = d.Pages[i].Scanned() && !readable(&page); page.Scan && pictures < maxPictures {
+			if page.Picture, err = d.Picture(i); err != nil {
+				return err
+			}
+			pictures += len(page.Picture)
+		}
 		doc.Pages = append(doc.Pages, page)
 	}
 	return json.NewEncoder(w).Encode(doc)
+}
+
+// maxPictures is the size of pictures after which no more are extracted.
+const maxPictures = 24 << 20
+
+// readable reports whether a page has text. A few characters, or many that are not
+// known, are none.
+func readable(p *layout.Page) bool {
+	known, unknown := 0, 0
+	for _, r := range p.Rows {
+		for _, c := range r.Text() {
+			switch {
+			case c == unicode.ReplacementChar:
+				unknown++
+			case unicode.IsLetter(c) || unicode.IsDigit(c):
+				known++
+			}
+		}
+	}
+	return known >= 10 && known > unknown
 }

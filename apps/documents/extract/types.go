@@ -79,9 +79,10 @@ func date(text string) (string, bool) {
 	return "", false
 }
 
-var emailForm = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
+// emailForm allows spaces around the @, which OCR often adds.
+var emailForm = regexp.MustCompile(`[\w.+-]+ ?@ ?[\w-]+(?:\.[\w-]+)+`)
 
 func email(text string) (string, bool) {
-	found := emailForm.FindString(text)
+	found := strings.ReplaceAll(emailForm.FindString(text), " ", "")
 	return strings.ToLower(found), found != ""
 }

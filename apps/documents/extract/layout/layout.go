@@ -21,7 +21,10 @@ type Page struct {
 	Height float64 `json:"height"`
 	Rows   []Row   `json:"rows"`
 
-	// Picture is the scan of a page that has no text, as PNG, JPEG or TIFF.
+	// Scan is set if the page is a picture. Its text, if there is any, is from OCR.
+	Scan bool `json:"scan,omitempty"`
+
+	// Picture is the picture of a scanned page, as PNG, JPEG or TIFF.
 	Picture []byte `json:"picture,omitempty"`
 }
 
