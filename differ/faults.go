@@ -77,7 +77,7 @@ var requestFaults = []known{
 		evidence: "the constraint is in the API's model, and AWS checks the model first (conformance suite); the witnesses skip some members",
 	},
 	{
-		name: "null in lists and maps", stator: "200|" + malformed + `|ValidationException: (?:The provided key element does not match the schema|Conditions can be of length .*|Provided list of item keys contains duplicates|ConditionalOperator cannot be used without Filter or Expected|Invalid [A-Za-z]*Expression: An expression attribute (?:name|value) used in .* is not defined.*)`,
+		name: "null in lists and maps", stator: "200|" + malformed + `|ValidationException: (?:The provided key element does not match the schema|Conditions can be of length .*|Provided list of item keys contains duplicates|ConditionalOperator (?:cannot be used without Filter or Expected|can only be used when Filter or Expected has two or more elements)|Invalid [A-Za-z]*Expression: An expression attribute (?:name|value) used in .* is not defined.*)`,
 		other:    "(?:Validation|Serialization|ConditionalCheckFailed)Exception: .*",
 		when:     func(f *finding) bool { return hasNull(f.Step.Body) },
 		evidence: "what AWS does with a null member of a list or map is not known",
