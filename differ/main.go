@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,12 +30,14 @@ type settings struct {
 	recorded string
 	control  bool
 	only     string
+	first    uint64
 }
 
 func main() {
 	s := settings{}
 	flag.IntVar(&s.requests, "requests", 100_000, "requests to send to each server")
 	flag.Uint64Var(&s.seed, "seed", 0, "seed of the requests; 0 chooses one")
+	flag.Uint64Var(&s.first, "round", 0, "round of the seed to begin with")
 	flag.DurationVar(&s.duration, "duration", 30*time.Minute, "end after this time, if the requests are not sent by then")
 	flag.IntVar(&s.perRound, "per-round", 150, "requests to one set of tables")
 	flag.IntVar(&s.shrink, "shrink", 20, "classes of differences for which the shortest sequence is searched")
@@ -98,10 +101,10 @@ func (s settings) run(ctx context.Context) (*report, error) {
 		return new(report), group(servers).replay(ctx, s.replay, os.Stdout)
 	}
 	r, err := s.searchRecording(ctx, group(servers))
-	if err != nil {
+	if r == nil {
 		return nil, err
 	}
-	return r, s.print(r)
+	return r, errors.Join(err, s.print(r)) // a run that could not be recorded has a report, too
 }
 
 func (s settings) newReport() *report {

@@ -16,7 +16,7 @@ func (s settings) search(ctx context.Context, g group, record func(exchange), pr
 	limited, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	var last time.Time
-	for round := uint64(0); r.Requests < s.requests; round++ {
+	for round := s.first; r.Requests < s.requests; round++ {
 		err := newRound(s, g, r, round).run(limited)
 		if limited.Err() != nil { // the time is up, or the run was interrupted
 			return r, nil
