@@ -417,6 +417,55 @@ func TestWorkCommand(t *testing.T) {
 	}
 }
 
+// The first minute of the README ends with what the worker returned.
+func TestFirstMinute(t *testing.T) {
+	dir, address := t.TempDir(), freeAddress(t)
+	server(t, dir, address)
+	at := "--server=http://" + address
+	if code, out := cli(t, "submit", "mail", "send", `{"to": "a@example.org"}`, "--key", "order-17", at); code != 0 {
+		t.Fatal(out)
+	}
+	_, out := program(t, dir, "work", "mail", at, "--exec", `cat; echo " is sent"`)
+	go io.Copy(io.Discard, out)
+	var id string
+	for id == "" {
+		_, list := cli(t, "list", "mail", "--status", "COMPLETED", at)
+		if rows := strings.Split(list, "\n"); len(rows) > 2 {
+			id, _, _ = strings.Cut(rows[1], " ")
+		}
+	}
+	_, got := cli(t, "get", id, at)
+	for _, line := range []string{"status      COMPLETED\n", "attempts    1 of 5\n", `payload     {"to":"a@example.org"}` + "\n", `result      {"to":"a@example.org"} is sent` + "\n"} {
+		if !strings.Contains(got, line) {
+			t.Errorf("get prints\n%swithout %q", got, line)
+		}
+	}
+}
+
+// With --log-json every line of the log is a JSON object.
+func TestJSONLog(t *testing.T) {
+	dir, address := t.TempDir(), freeAddress(t)
+	c := server(t, dir, address, "--log-json", "--log", "debug")
+	c.Process.Signal(syscall.SIGTERM)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(string(log)), "\n")
+	for _, row := range rows {
+		var line struct{ Time, Level, Msg string }
+		if err := json.Unmarshal([]byte(row), &line); err != nil || line.Time == "" || line.Level == "" || line.Msg == "" {
+			t.Errorf("the log has the line %q, %v", row, err)
+		}
+	}
+	if len(rows) < 2 {
+		t.Errorf("the log is %q", log)
+	}
+}
+
 // All processes of a task end when its worker is killed, child processes of its
 // command included.
 func TestNothingOutlivesAWorker(t *testing.T) {
