@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stator-db/stator/apps/documents/api"
-	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/ingest"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/pipeline"
@@ -58,6 +59,10 @@ type Options struct {
 
 	// ModelService is the URL of the HTTP extractor. May be empty.
 	ModelService string
+
+	// Model is the language model that workflows may choose or verify with. May be
+	// empty.
+	Model LanguageModel
 
 	// OCR is the program that recognises pictures, and OCRLanguages the languages
 	// of their text, such as eng+deu.
@@ -103,6 +108,9 @@ func (o *Options) StoreFlags(f *pflag.FlagSet) {
 func (o *Options) WorkFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as nats://subject")
 	f.StringVar(&o.ModelService, "model-service", o.ModelService, "URL of an HTTP extractor that workflows may choose")
+	f.StringVar(&o.Model.API, "model-api", o.Model.API, "API of a language model that workflows may choose or verify with: openai or bedrock")
+	f.StringVar(&o.Model.URL, "model-url", o.Model.URL, "URL of the language model (default for bedrock the endpoint of the region); its key is in "+ModelKey)
+	f.StringVar(&o.Model.Name, "model-name", o.Model.Name, "name or id of the language model")
 	f.StringVar(&o.OCR, "ocr", o.OCR, "program that recognises pictures and scanned pages")
 	f.StringVar(&o.OCRLanguages, "ocr-languages", o.OCRLanguages, "languages of pictures, such as eng+deu; each needs its Tesseract data")
 	f.DurationVar(&o.Retention, "retention", o.Retention, "how long failed documents and batches are listed by status")
@@ -147,6 +155,8 @@ func (o *Options) check() error {
 	switch {
 	case (o.JWKS == "") != (o.Issuer == ""):
 		return errors.New("--jwks and --issuer must be set together: the URL of an identity provider's keys, and its name")
+	case !o.Model.valid():
+		return errors.New("--model-api must be openai or bedrock, with --model-name and, for openai, --model-url")
 	case o.AtOnce < 1 || o.AtOnce > 256:
 		return fmt.Errorf("--at-once is %d, but must be 1 to 256", o.AtOnce)
 	case o.Attempts < 1:
@@ -170,18 +180,22 @@ func (s *System) open(ctx context.Context) (err error) {
 			return fmt.Errorf("subscribe to notices at %s: %w", o.Notices, err)
 		}
 	}
+	extractors, err := o.extractors(ctx)
+	if err != nil {
+		return err
+	}
 	s.Store = table.New(s.Home.DB)
 	s.Store.Retention, s.Store.Now = o.Retention, o.Now
 	results := &pipeline.Results{Bucket: s.Bucket}
 	metrics := pipeline.NewMetrics(s.metrics)
 	s.Machine = &pipeline.Machine{
-		Store: s.Store, Results: results, Files: s.Bucket, Extractors: o.extractors(),
+		Store: s.Store, Results: results, Files: s.Bucket, Extractors: extractors,
 		AtOnce: o.AtOnce, Attempts: o.Attempts, Within: time.Minute,
 		Changed: func(t keys.Tenant) { s.API.Notify(t) }, Metrics: metrics, Log: o.Log,
 	}
 	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
 	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
-	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Service: o.ModelService != "", Wake: s.Runner.Wake, Log: o.Log}
+	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Methods: slices.Sorted(maps.Keys(extractors)), Wake: s.Runner.Wake, Log: o.Log}
 	return s.openSessions(ctx)
 }
 
@@ -199,20 +213,6 @@ func (s *System) openSessions(ctx context.Context) (err error) {
 	}
 	s.API.Verifier, err = s.API.Issuer.Verifier()
 	return err
-}
-
-// extractors returns the extractors that workflows can choose.
-func (o *Options) extractors() map[string]extract.Extractor {
-	all := map[string]extract.Extractor{
-		"builtin": &extract.Builtin{
-			PDF: extract.NewPDFReader(2, 20*time.Second),
-			OCR: extract.NewOCR(o.OCR, o.OCRLanguages, 2, 45*time.Second),
-		},
-	}
-	if o.ModelService != "" {
-		all["service"] = &extract.Service{URL: o.ModelService, Client: &http.Client{Timeout: 45 * time.Second}}
-	}
-	return all
 }
 
 func (o *Options) bucket() string {

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
@@ -77,8 +78,10 @@ func (s *Server) check(c *call, p keys.ProjectID, in newWorkflow) (table.Workflo
 	if err != nil {
 		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "bad_extraction", "%v", err)
 	}
-	if e.Extractor == "service" && !s.Service {
-		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "no_service", "no model service is configured: choose the built-in extractor")
+	for _, x := range []string{e.Extractor, e.Verify} {
+		if x != "" && !slices.Contains(s.Methods, x) {
+			return table.Workflow{}, web.Refuse(http.StatusBadRequest, "no_service", "the extractor %q is not configured: choose the built-in extractor", x)
+		}
 	}
 	text, err := json.Marshal(e)
 	return table.Workflow{

@@ -31,7 +31,7 @@ type Server struct {
 	Results  *pipeline.Results
 	Verifier *session.Verifier
 	Issuer   *session.Issuer // the built-in issuer, or nil
-	Service  bool            // whether workflows may choose the model service
+	Methods  []string        // the extractors that workflows may choose
 	Wake     func()          // called when there is work to process
 	Log      *slog.Logger
 

@@ -33,7 +33,7 @@ type Field struct {
 	Value      string   `json:"value,omitempty"`
 	Values     []string `json:"values,omitempty"`
 	Confidence float64  `json:"confidence"`
-	Source     string   `json:"source,omitempty"` // label, pattern, column, service or reviewer
+	Source     string   `json:"source,omitempty"` // label, pattern, column, service, model or reviewer
 
 	// Places are where the value is: one for each of its lines. It is empty if the
 	// extractor does not know, or for a table.

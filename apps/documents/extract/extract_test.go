@@ -151,6 +151,8 @@ func TestWrongExtractions(t *testing.T) {
 		"exploding":       `{"fields":[{"name":"a","pattern":"((a{100}){100}){100}"}]}`,
 		"twice":           `{"fields":[{"name":"a"},{"name":"a"}]}`,
 		"other extractor": `{"extractor":"http://10.0.0.1","fields":[{"name":"a"}]}`,
+		"other verifier":  `{"verify":"colour","fields":[{"name":"a"}]}`,
+		"the same twice":  `{"verify":"builtin","fields":[{"name":"a"}]}`,
 		"something after": `{"fields":[{"name":"a"}]} {}`,
 	} {
 		if _, err := ParseExtraction([]byte(text)); err == nil {

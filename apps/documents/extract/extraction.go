@@ -12,10 +12,14 @@ import (
 
 // Extraction describes the fields that a workflow extracts.
 type Extraction struct {
-	// Extractor is "builtin", the default, or "service", the operator's model
-	// service.
+	// Extractor is "builtin", the default, "service", the operator's service, or
+	// "model", the operator's language model.
 	Extractor string `json:"extractor,omitempty"`
-	Fields    []Spec `json:"fields"`
+
+	// Verify is a second extractor, which verifies the first one's values.
+	Verify string `json:"verify,omitempty"`
+
+	Fields []Spec `json:"fields"`
 }
 
 // Spec describes one field.
@@ -48,8 +52,15 @@ func ParseExtraction(text []byte) (Extraction, error) {
 	if _, err := in.Token(); err != io.EOF {
 		return e, errors.New("there is text after the extraction")
 	}
-	if e.Extractor != "" && e.Extractor != "builtin" && e.Extractor != "service" {
-		return e, fmt.Errorf(`the extractor is %.60q, but must be "builtin" or "service"`, e.Extractor)
+	if !known(e.Extractor) {
+		return e, fmt.Errorf(`the extractor is %.60q, but must be "builtin", "service" or "model"`, e.Extractor)
+	}
+	first := e.Extractor
+	if first == "" {
+		first = "builtin"
+	}
+	if !known(e.Verify) || e.Verify == first {
+		return e, fmt.Errorf(`the extractor that verifies is %.60q, but must be "builtin", "service" or "model", and not the first one`, e.Verify)
 	}
 	if len(e.Fields) == 0 || len(e.Fields) > maxFields {
 		return e, fmt.Errorf("the extraction has %d fields, but must have 1 to %d", len(e.Fields), maxFields)
@@ -66,6 +77,11 @@ func ParseExtraction(text []byte) (Extraction, error) {
 		seen[s.Name] = true
 	}
 	return e, nil
+}
+
+// known reports whether an extractor exists. The empty one is the default.
+func known(name string) bool {
+	return name == "" || name == "builtin" || name == "service" || name == "model"
 }
 
 func (s *Spec) check() error {

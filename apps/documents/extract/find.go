@@ -228,7 +228,7 @@ func (f *finder) valueOf(s *Spec, i, start, end int) candidate {
 		unmarked -= 0.05
 	}
 	headed := !marked && f.headings(cell) > 1
-	if headed {
+	if headed || s.Type == "address" && f.block(i) {
 		take(f.below(s, i, 0.88))
 	}
 	if best.Confidence < 0.85 {
@@ -328,6 +328,16 @@ func (f *finder) below(s *Spec, i int, confidence float64) candidate {
 		return f.evaluate(s, []span{part}, confidence)
 	}
 	return candidate{}
+}
+
+// block reports whether a label heads lines below it, rather than a value far to the
+// right of it.
+func (f *finder) block(i int) bool {
+	c, n := &f.cells[i], f.under(i, i, 1.9)
+	if n < 0 || f.labels(n) || math.Abs(f.cells[n].box.X-c.box.X) > 0.5*c.box.H {
+		return false
+	}
+	return i+1 < len(f.cells) && f.cells[i+1].row == c.row && f.cells[i+1].box.X-c.box.X-c.box.W > 8*c.box.H
 }
 
 // under returns the first cell below a cell that is aligned with another one, within

@@ -16,6 +16,7 @@ const (
 // divide marks the gaps of lines that divide columns: those with a vertical line in
 // them, and those that are continued above or below.
 func divide(all [][]letter, rules []pdf.Rule) {
+	wide := max(riverGap, 1.4*usualGap(all)) // the spaces of typewriters are wide, too
 	for n, line := range all {
 		for i := 1; i < len(line); i++ {
 			l := &line[i]
@@ -23,9 +24,26 @@ func divide(all [][]letter, rules []pdf.Rule) {
 				continue
 			}
 			s := span{line[i-1].u1, l.u0}
-			l.column = ruled(rules, s, l.v-0.3*l.size) || l.gap >= riverGap && l.gap <= 3 && river(all, n, s, l.size)
+			l.column = ruled(rules, s, l.v-0.3*l.size) || l.gap >= wide && l.gap <= 3 && river(all, n, s, l.size)
 		}
 	}
+}
+
+// usualGap returns the median of the gaps between words.
+func usualGap(all [][]letter) float64 {
+	var gaps []float64
+	for _, line := range all {
+		for _, l := range line[min(1, len(line)):] {
+			if l.gap > wordGap && l.gap < cellGap {
+				gaps = append(gaps, l.gap)
+			}
+		}
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
 }
 
 // ruled reports whether a vertical line is in a gap. Rules are sorted.
