@@ -27,6 +27,7 @@ type View struct {
 	Name        string      `json:"name"`
 	Preferences Preferences `json:"preferences"`
 	Goals       []Shown     `json:"goals"`
+	Currency    string      `json:"currency"`
 	LastUpdated string      `json:"lastUpdated"`
 
 	// Accomplished are the newest goals of earlier months that were reached.

@@ -59,7 +59,7 @@ func (w *world) batch(ctx context.Context, asOf time.Time, saved map[string]goal
 	for _, id := range goalIDs {
 		c.Goals = append(c.Goals, goals.Goal{GoalID: id, TargetAmount: 50000, SavedAmount: saved[id], Status: goals.Progress(saved[id], 50000)})
 	}
-	_, err := w.tables.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()})
+	_, err := hometest.Examine(w.tables.DB).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()})
 	return err
 }
 
@@ -215,7 +215,7 @@ func TestMergeControl(t *testing.T) {
 				if err != nil {
 					return false, err
 				}
-				_, err = w.tables.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.NRTTable), Item: it})
+				_, err = hometest.Examine(w.tables.DB).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(goals.NRTTable), Item: it})
 				return true, err
 			}
 		}},
@@ -228,7 +228,7 @@ func TestMergeControl(t *testing.T) {
 				if err != nil {
 					return false, err
 				}
-				_, err = w.tables.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(goals.NRTTable), Key: key})
+				_, err = hometest.Examine(w.tables.DB).DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(goals.NRTTable), Key: key})
 				return true, err
 			}
 		}},
@@ -393,7 +393,7 @@ func TestLargestItem(t *testing.T) {
 	for range goals.MaxAccomplished {
 		c.Accomplished = append(c.Accomplished, goals.Accomplished{Month: "2026-04", GoalID: long, SavedAmount: goals.MaxMoney - 1, SpecialRate: 1234})
 	}
-	if _, err := w.tables.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
+	if _, err := hometest.Examine(w.tables.DB).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, units, err := w.tables.Person(t.Context(), w.person); err != nil || units != 1 {

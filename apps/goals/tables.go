@@ -125,9 +125,8 @@ func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 // Choose stores the goal that a person chose; a later choice replaces an earlier one.
 func (t *Tables) Choose(ctx context.Context, personID, goalID string) error {
 	got, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:            aws.String(BatchTable),
-		Key:                  map[string]types.AttributeValue{"personId": text(personID)},
-		ProjectionExpression: aws.String("goals"),
+		TableName: aws.String(BatchTable),
+		Key:       map[string]types.AttributeValue{"personId": text(personID)},
 	})
 	if err != nil {
 		return fmt.Errorf("read the goals of person %s: %w", personID, err)

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,8 +29,11 @@ type Server struct {
 	Tables  *goals.Tables
 	Live    *Live
 	Log     *slog.Logger
-	Samples []string // people that the first page lists
+	Samples []Sample // people that the first page lists
 	Bank    Bank     // of a demonstration; nil otherwise
+
+	// Currency is the code of the currency of all amounts; it defaults to USD.
+	Currency string
 
 	// Stream returns the state of the stream; nil if another process consumes it.
 	Stream func() stream.State
@@ -38,6 +42,9 @@ type Server struct {
 	units prometheus.Counter
 	took  prometheus.Histogram
 }
+
+// Sample is a person on the first page.
+type Sample struct{ PersonID, Name, Language string }
 
 // Bank simulates, in a demonstration, the systems that the app does not access.
 type Bank interface {
@@ -154,7 +161,7 @@ func (s *Server) person(ctx context.Context, person string) (*answer, error) {
 		return nil, err
 	}
 	s.took.Observe(time.Since(began).Seconds())
-	view.StreamDownSince = s.streamDownSince()
+	view.StreamDownSince, view.Currency = s.streamDownSince(), cmp.Or(s.Currency, "USD")
 	body, err := json.Marshal(view)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/internal/hometest"
@@ -43,7 +46,7 @@ func newFront(t *testing.T, name string) *front {
 			{GoalID: "GOVERNMENT_BONDS", Title: "Government bonds", TargetAmount: 150000, Status: goals.NotStarted, SpecialRate: 1200},
 		},
 	}
-	if _, err := h.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
+	if _, err := hometest.Examine(h.DB).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: c.Item()}); err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{Tables: &goals.Tables{DB: h.DB, Now: time.Now}, Live: &Live{Poll: time.Hour}, Log: slog.New(slog.DiscardHandler)}
@@ -160,35 +163,157 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-func TestLiveTellsChanges(t *testing.T) {
-	f := newFront(t, "Ana Silva")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", f.url+"/api/people/"+ana+"/live", nil)
+// listen connects to the live events of a page and returns them.
+func (f *front) listen(path string) (events func() string, stop func()) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", f.url+path, nil)
 	if err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
+		f.Fatal(err)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() && lines.Text() != ": listening" {
+	}
+	return func() string {
+			for lines.Scan() {
+				if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					return data
+				}
+			}
+			f.Fatalf("the stream ended: %v", lines.Err())
+			return ""
+		}, func() {
+			cancel()
+			answer.Body.Close()
+		}
+}
+
+var liveURL = regexp.MustCompile(`data-events="([^"]+)"`)
+
+// openPage reads the page of Ana and returns the address of its live events.
+func (f *front) openPage() string {
+	f.Helper()
+	status, body, _ := f.ask("GET", "/people/"+ana, "")
+	found := liveURL.FindStringSubmatch(body)
+	if status != 200 || found == nil {
+		f.Fatalf("%d %s", status, body)
+	}
+	return html.UnescapeString(found[1])
+}
+
+// used returns the read units of all requests so far.
+func (f *front) used() float64 {
+	f.Helper()
+	var now dto.Metric
+	if err := f.units.Write(&now); err != nil {
+		f.Fatal(err)
+	}
+	return now.GetCounter().GetValue()
+}
+
+// A page costs one unit when it is opened, and one for each change, however long it is
+// open: it is notified without a read.
+func TestOpenPageCosts(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	next, stop := f.listen(f.openPage())
+	defer stop()
+	if n := f.used(); n != 1 {
+		t.Errorf("an open page has cost %v units, want 1", n)
+	}
+	for i := range 3 {
+		f.deposit("SAVINGS_ACCOUNT", goals.Money(37000+i))
+		next()
+		f.openPage() // what the script does
+	}
+	if n := f.used(); n != 4 {
+		t.Errorf("an open page with three changes has cost %v units, want 4", n)
+	}
+}
+
+// A change between the read of the page and its connection is not lost.
+func TestChangeBeforeThePageListens(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	path := f.openPage()
+	f.deposit("SAVINGS_ACCOUNT", 37000)
+	next, stop := f.listen(path)
+	defer stop()
+	_, _, header := f.ask("GET", "/api/people/"+ana+"/goals", "")
+	if got := next(); got != header.Get("ETag") {
+		t.Errorf("the event is %s, want %s", got, header.Get("ETag"))
+	}
+}
+
+// Changes of other processes are found by polling.
+func TestPolledChanges(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	f.Live.Poll = 5 * time.Millisecond
+	next, stop := f.listen(f.openPage())
+	defer stop()
+	balance := goals.Money(37000)
+	e := goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: ana, OccurredAt: time.Now(), Balance: &balance}
+	p, _ := e.Pending("SAVINGS_ACCOUNT", time.Now())
+	if _, err := f.Tables.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	next := func() string {
-		for lines.Scan() {
-			if tag, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				return tag
+	next()
+}
+
+// The page is in the customer's language, with its numbers and the bank's currency.
+func TestLanguages(t *testing.T) {
+	for _, c := range []struct {
+		language, currency string
+		want               []string
+	}{
+		{"en", "USD", []string{`lang="en"`, "Hello", "$1,320.00", "$1,500.00", "8% a year", "Reached", "invested at", "April 2026", "Confirmed as of May 15, 2026"}},
+		{"pt-BR", "BRL", []string{`lang="pt-BR"`, "Olá", "R$ 1.320,00", "R$ 1.500,00", "8% ao ano", "Alcançada", "investidos a", "abril de 2026", "Confirmado até 15/05/2026"}},
+		{"es-MX", "EUR", []string{`lang="es"`, "Hola", "1.320,00 €", "1.500,00 €", "8 % anual", "Alcanzada", "invertidos al", "abril de 2026", "Confirmado hasta el 15/5/2026"}},
+		{"de", "CHF", []string{`lang="en"`, "CHF 1,320.00"}},
+	} {
+		t.Run(c.language, func(t *testing.T) {
+			f := newFront(t, "Ana Silva")
+			f.Currency = c.currency
+			customer := goals.Customer{
+				PersonID: ana, Name: "Ana", Preferences: goals.Preferences{Language: c.language}, LastUpdated: "2026-05-15T03:00:00.000000Z",
+				Goals: []goals.Goal{
+					{GoalID: "A", Title: "A", TargetAmount: 132000, SavedAmount: 132000, Status: goals.Completed, SpecialRate: 800},
+					{GoalID: "B", Title: "B", TargetAmount: 150000, Status: goals.NotStarted, SpecialRate: 1250},
+				},
+				Accomplished: []goals.Accomplished{{Month: "2026-04", GoalID: "A", SavedAmount: 50000, SpecialRate: 800}}, AccomplishedCount: 1,
+			}
+			if _, err := hometest.Examine(f.Tables.DB).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(goals.BatchTable), Item: customer.Item()}); err != nil {
+				t.Fatal(err)
+			}
+			_, body, _ := f.ask("GET", "/people/"+ana, "")
+			for _, want := range c.want {
+				if !strings.Contains(body, want) {
+					t.Errorf("the page does not have %q: %s", want, body)
+				}
+			}
+			if _, body, _ := f.ask("GET", "/", "", "Accept-Language", c.language+",en;q=0.5"); !strings.Contains(body, c.want[0]) {
+				t.Errorf("the first page is not in the language: %s", body)
+			}
+			if _, body, _ := f.ask("GET", "/api/people/"+ana+"/goals", ""); !strings.Contains(body, `"currency":"`+c.currency+`"`) || !strings.Contains(body, `"invested":1320.00`) || !strings.Contains(body, `"accomplished":[{"month":"2026-04","goalId":"A","savedAmount":500.00,"specialRate":0.08}]`) {
+				t.Errorf("the reply is %s", body)
+			}
+		})
+	}
+}
+
+// Each language has all words.
+func TestWords(t *testing.T) {
+	for _, l := range languages {
+		for key := range languages[0].words {
+			if l.words[key] == "" {
+				t.Errorf("%s has no word for %q", l.Tag, key)
 			}
 		}
-		t.Fatalf("the stream ended: %v", lines.Err())
-		return ""
-	}
-	first := next()
-	f.deposit("SAVINGS_ACCOUNT", 37000)
-	second := next()
-	f.deposit("SAVINGS_ACCOUNT", 32000)
-	if third := next(); first == second || third != first {
-		t.Errorf("the tags are %s, %s with a deposit, %s when it was rejected", first, second, third)
+		if len(l.words) != len(languages[0].words) || len(l.months) != 12 {
+			t.Errorf("%s has %d words, want %d", l.Tag, len(l.words), len(languages[0].words))
+		}
 	}
 }
 
@@ -226,7 +351,7 @@ func TestPageIsLive(t *testing.T) {
 	if err := chromedp.Do(ctx, chromedp.WaitVisible(".tag.pending")); err != nil {
 		t.Fatal(err)
 	}
-	if after := total(); before != "$ 320.00" || after != "$ 412.34" {
+	if after := total(); before != "$\u00a0320,00" || after != "$\u00a0412,34" {
 		t.Errorf("the page shows %q, then %q", before, after)
 	}
 	err := chromedp.Do(ctx, chromedp.Click(".goal:nth-of-type(2) button"), chromedp.WaitVisible(".goal.chosen:nth-of-type(2)"))

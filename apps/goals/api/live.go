@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,9 +19,10 @@ type Live struct {
 	// notifies it at once.
 	Poll time.Duration
 
-	mutex sync.Mutex
-	pages map[string]map[chan struct{}]struct{}
-	count int
+	mutex   sync.Mutex
+	changed map[string]time.Time // changes of the last seconds
+	pages   map[string]map[chan struct{}]struct{}
+	count   int
 }
 
 // maxPages is the maximum number of live pages, since each of them reads.
@@ -30,12 +32,41 @@ const maxPages = 2000
 func (l *Live) Changed(personID string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	l.remember(personID, time.Now())
 	for c := range l.pages[personID] {
 		select {
 		case c <- struct{}{}:
 		default: // a notification is pending
 		}
 	}
+}
+
+// recently is how long a change is remembered, for a page that was read before it and
+// connects after it.
+const recently = 10 * time.Second
+
+func (l *Live) remember(personID string, now time.Time) {
+	if l.changed == nil {
+		l.changed = make(map[string]time.Time)
+	}
+	if len(l.changed) >= maxPages {
+		for id, at := range l.changed {
+			if now.Sub(at) > recently {
+				delete(l.changed, id)
+			}
+		}
+	}
+	if len(l.changed) < maxPages {
+		l.changed[personID] = now
+	}
+}
+
+// changedSince reports whether a person's goals may have changed since a time.
+func (l *Live) changedSince(personID string, since time.Time) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	at, ok := l.changed[personID]
+	return time.Since(since) > recently || ok && at.After(since) || !ok && len(l.changed) >= maxPages
 }
 
 // ChangedAll notifies all pages.
@@ -76,7 +107,10 @@ func (l *Live) close(personID string, c chan struct{}) {
 	}
 }
 
-// live serves server-sent events: the tag of each new state of a person.
+// live serves server-sent events: one when a person's goals may have changed. A change
+// that this process makes is sent without reading the tables; the page reads them. For
+// changes of other processes the tables are polled. tag and at are the state that the
+// page has, and when it was read: a page costs no second read when it connects.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	id, err := goals.ParsePerson(r.PathValue("person"))
 	if err != nil {
@@ -90,16 +124,24 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.Live.close(personID, woken)
-	first, err := s.person(r.Context(), personID)
-	if err != nil {
-		web.Fail(w, r, s.Log, err)
-		return
+	tag := `"` + r.FormValue("tag") + `"`
+	micros, _ := strconv.ParseInt(r.FormValue("at"), 10, 64) // 0 is long ago
+	stale := s.Live.changedSince(personID, time.UnixMicro(micros))
+	if stale {
+		now, err := s.person(r.Context(), personID)
+		if err != nil {
+			web.Fail(w, r, s.Log, err)
+			return
+		}
+		stale, tag = now.tag != tag, now.tag
 	}
-	tag := first.tag
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	fmt.Fprintf(w, "retry: 1000\ndata: %s\n\n", tag)
+	fmt.Fprint(w, "retry: 1000\n: listening\n\n")
+	if stale {
+		fmt.Fprintf(w, "data: %s\n\n", tag)
+	}
 	_ = control.Flush()
 	ticks := time.NewTicker(s.Live.Poll)
 	defer ticks.Stop()
@@ -108,13 +150,22 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-woken:
+			tag = "" // the next poll compares with what it finds
+			if _, err := fmt.Fprint(w, "data: changed\n\n"); err != nil {
+				return
+			}
+			_ = control.Flush()
+			continue
 		case <-ticks.C:
 		}
 		now, err := s.person(r.Context(), personID)
 		if err != nil || now.tag == tag {
 			continue // the next poll retries
 		}
-		tag = now.tag
+		known := tag != ""
+		if tag = now.tag; !known {
+			continue // the page has read this state
+		}
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", tag); err != nil {
 			return
 		}

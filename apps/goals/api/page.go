@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stator-db/stator/apps/goals"
@@ -15,22 +16,7 @@ import (
 //go:embed page
 var files embed.FS
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"percent": func(saved, target goals.Money) int64 { return min(100, int64(saved)*100/max(1, int64(target))) },
-	"rate":    func(r goals.Rate) string { return strings.TrimSuffix(goals.Money(r).String(), ".00") + " %" },
-	"clock":   func(s string) string { return s[:10] + " " + s[11:16] + " UTC" },
-	"money":   amount,
-	"initial": func(name string) string { r, _ := utf8.DecodeRuneInString(name); return string(r) },
-}).ParseFS(files, "page/*.html"))
-
-// amount formats money with commas.
-func amount(m goals.Money) string {
-	s := m.String()
-	for i := len(s) - 6; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
 
 func (s *Server) pages(mux *http.ServeMux) {
 	style, err := files.ReadFile("page/goals.css")
@@ -42,7 +28,7 @@ func (s *Server) pages(mux *http.ServeMux) {
 		w.Write(style)
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		s.show(w, "first.html", map[string]any{"Samples": s.Samples, "Bank": s.Bank != nil})
+		s.show(w, "first.html", map[string]any{"L": accepted(r.Header.Get("Accept-Language")), "Samples": s.Samples})
 	})
 	mux.HandleFunc("GET /people", func(w http.ResponseWriter, r *http.Request) {
 		id, err := goals.ParsePerson(r.FormValue("person"))
@@ -76,18 +62,27 @@ func (s *Server) pages(mux *http.ServeMux) {
 
 // phone serves the page of one person.
 func (s *Server) phone(w http.ResponseWriter, r *http.Request) {
+	at := time.Now()
 	now, err := s.person(r.Context(), r.PathValue("person"))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	var total goals.Money
-	pending := false
+	pending, titles := false, make(map[string]string)
+	for _, a := range now.view.Accomplished {
+		titles[a.GoalID] = a.GoalID // unless the goal still exists
+	}
 	for _, g := range now.view.Goals {
+		titles[g.GoalID] = g.Title
 		total += g.SavedAmount
 		pending = pending || g.Status == goals.PendingConfirmation
 	}
-	s.show(w, "phone.html", map[string]any{"View": now.view, "Total": total, "Pending": pending, "Bank": s.Bank != nil})
+	initial, _ := utf8.DecodeRuneInString(now.view.Name)
+	s.show(w, "phone.html", map[string]any{
+		"L": languageOf(now.view.Preferences.Language), "Currency": now.view.Currency, "View": now.view, "Titles": titles, "Initial": string(initial),
+		"Total": total, "Pending": pending, "Bank": s.Bank != nil, "Tag": strings.Trim(now.tag, `"`), "At": at.UnixMicro(),
+	})
 }
 
 // form handles a form and redirects to the person's page.
@@ -115,7 +110,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(fault.Status)
-	s.show(w, "error.html", fault.Message)
+	s.show(w, "error.html", map[string]any{"L": accepted(r.Header.Get("Accept-Language")), "Message": fault.Message})
 }
 
 func (s *Server) show(w http.ResponseWriter, name string, data any) {

@@ -119,7 +119,7 @@ func (b *bank) table(first, n int) map[string]goals.Customer {
 	all := make(map[string]goals.Customer)
 	for i := first; i < first+n; i++ {
 		id := gold.Person(5, i).String()
-		got, err := b.home.DB.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.BatchTable), Key: map[string]types.AttributeValue{"personId": &types.AttributeValueMemberS{Value: id}}})
+		got, err := hometest.Examine(b.home.DB).GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.BatchTable), Key: map[string]types.AttributeValue{"personId": &types.AttributeValueMemberS{Value: id}}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func (b *bank) expected(day string) map[string]goals.Customer {
 			one := goals.Customer{PersonID: c.PersonID, Name: c.Name, Preferences: goals.Preferences{Notifications: c.Notifications, Language: c.Language}, LastUpdated: goals.Instant(m.AsOf)}
 			for _, g := range set.Goals {
 				s, target := saved[c.PersonID+g.ID], g.Targets[c.Segment]
-				one.Goals = append(one.Goals, goals.Goal{GoalID: g.ID, Title: g.Title, TargetAmount: target, SavedAmount: s, Status: goals.Progress(s, target), SpecialRate: g.Rate})
+				one.Goals = append(one.Goals, goals.Goal{GoalID: g.ID, Title: g.TitleIn(c.Language), TargetAmount: target, SavedAmount: s, Status: goals.Progress(s, target), SpecialRate: g.Rate})
 			}
 			one.Accomplished, one.AccomplishedCount = past[c.PersonID], len(past[c.PersonID])
 			slices.SortFunc(one.Accomplished, func(a, b goals.Accomplished) int {
@@ -248,7 +248,7 @@ func TestDayByDay(t *testing.T) {
 		t.Errorf("the second day: %+v", r)
 	}
 	b.holds("2026-05-16", 0, 500)
-	left, err := b.home.DB.Query(t.Context(), &dynamodb.QueryInput{
+	left, err := hometest.Examine(b.home.DB).Query(t.Context(), &dynamodb.QueryInput{
 		TableName: aws.String(goals.NRTTable), KeyConditionExpression: aws.String("personId = :p"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: gone}},
 	})

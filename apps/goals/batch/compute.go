@@ -233,7 +233,7 @@ func (r *run) item(s *state) *goals.Customer {
 	for i, rule := range r.rules.Goals {
 		target := rule.Targets[s.segment]
 		c.Goals[i] = goals.Goal{
-			GoalID: rule.ID, Title: rule.Title, SpecialRate: rule.Rate,
+			GoalID: rule.ID, Title: rule.TitleIn(s.language), SpecialRate: rule.Rate,
 			TargetAmount: target, SavedAmount: s.saved[i], Status: goals.Progress(s.saved[i], target),
 		}
 	}

@@ -17,6 +17,11 @@ var schema = []string{
 		segment       VARCHAR(60) NOT NULL,
 		target_amount VARCHAR(20) NOT NULL,
 		PRIMARY KEY (goal_id, segment))`,
+	`CREATE TABLE IF NOT EXISTS goal_titles (
+		goal_id  VARCHAR(60) NOT NULL REFERENCES goal_rules (goal_id),
+		language VARCHAR(20) NOT NULL,
+		title    VARCHAR(60) NOT NULL,
+		PRIMARY KEY (goal_id, language))`,
 	`CREATE TABLE IF NOT EXISTS products (
 		product VARCHAR(60) PRIMARY KEY,
 		goal_id VARCHAR(60) NOT NULL REFERENCES goal_rules (goal_id))`,
@@ -28,6 +33,10 @@ var builtIn = []string{
 		('SAVINGS_ACCOUNT', 'Savings account', 1, '0.08'),
 		('GOVERNMENT_BONDS', 'Government bonds', 2, '0.12'),
 		('CERTIFICATE_OF_DEPOSIT', 'Certificate of deposit', 3, '0.14')`,
+	`INSERT INTO goal_titles VALUES
+		('SAVINGS_ACCOUNT', 'es', 'Cuenta de ahorro'), ('SAVINGS_ACCOUNT', 'pt-BR', 'Poupança'),
+		('GOVERNMENT_BONDS', 'es', 'Bonos del Estado'), ('GOVERNMENT_BONDS', 'pt-BR', 'Tesouro Direto'),
+		('CERTIFICATE_OF_DEPOSIT', 'es', 'Certificado de depósito'), ('CERTIFICATE_OF_DEPOSIT', 'pt-BR', 'CDB')`,
 	`INSERT INTO goal_targets VALUES
 		('SAVINGS_ACCOUNT', 'STARTER', '200.00'), ('SAVINGS_ACCOUNT', 'CLASSIC', '500.00'), ('SAVINGS_ACCOUNT', 'PREMIUM', '1500.00'),
 		('GOVERNMENT_BONDS', 'STARTER', '400.00'), ('GOVERNMENT_BONDS', 'CLASSIC', '1500.00'), ('GOVERNMENT_BONDS', 'PREMIUM', '4000.00'),

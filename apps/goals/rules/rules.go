@@ -32,6 +32,7 @@ type Set struct {
 type Goal struct {
 	ID      string                 `json:"goalId"`
 	Title   string                 `json:"title"`
+	Titles  map[string]string      `json:"titles,omitempty"` // in other languages
 	Rate    goals.Rate             `json:"specialRate"`
 	Targets map[string]goals.Money `json:"targets"` // by segment
 }
@@ -50,6 +51,22 @@ const (
 func (s *Set) Has(segment string) bool {
 	_, ok := s.Goals[0].Targets[segment]
 	return ok
+}
+
+// TitleIn returns the title in a language such as pt-BR: that of the language, of
+// another region of it, or the default.
+func (g *Goal) TitleIn(language string) string {
+	tag := strings.ToLower(language)
+	if title, ok := g.Titles[tag]; ok {
+		return title
+	}
+	base, _, _ := strings.Cut(tag, "-")
+	for _, other := range slices.Sorted(maps.Keys(g.Titles)) {
+		if own, _, _ := strings.Cut(other, "-"); own == base {
+			return g.Titles[other]
+		}
+	}
+	return g.Title
 }
 
 // Segments returns the segments that have a target, that with the lowest target first.
@@ -148,6 +165,23 @@ func read(ctx context.Context, tx *sql.Tx) (*Set, error) {
 			return fmt.Errorf("the target of goal %s, segment %s is %q, but must be an amount above zero", row[0], row[1], row[2])
 		}
 		set.Goals[i].Targets[row[1]] = target
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(ctx, tx, `SELECT goal_id, language, title FROM goal_titles`, func(row [3]string) error {
+		i, ok := place[row[0]]
+		if !ok {
+			return fmt.Errorf("goal_titles names the goal %q, which goal_rules does not have", row[0])
+		}
+		if len(row[2]) == 0 || len(row[2]) > maxTextSize {
+			return fmt.Errorf("the title of goal %s in language %s has %d bytes; it must have 1 to %d", row[0], row[1], len(row[2]), maxTextSize)
+		}
+		if set.Goals[i].Titles == nil {
+			set.Goals[i].Titles = make(map[string]string)
+		}
+		set.Goals[i].Titles[strings.ToLower(row[1])] = row[2]
 		return nil
 	})
 	if err != nil {

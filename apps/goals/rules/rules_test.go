@@ -40,6 +40,18 @@ func TestBuiltInRules(t *testing.T) {
 	}
 }
 
+func TestTitles(t *testing.T) {
+	set, err := open(t, "").Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, want := range map[string]string{"pt-BR": "Poupança", "pt-PT": "Poupança", "es-MX": "Cuenta de ahorro", "ES": "Cuenta de ahorro", "en": "Savings account", "de": "Savings account", "": "Savings account"} {
+		if got := set.Goals[0].TitleIn(language); got != want {
+			t.Errorf("in %q: %q, want %q", language, got, want)
+		}
+	}
+}
+
 // The rules are the same on a PostgreSQL server, which the test starts if it is
 // installed, or which GOALS_POSTGRES names.
 func TestPostgres(t *testing.T) {
@@ -84,7 +96,7 @@ func TestNoPostgresThere(t *testing.T) {
 
 func TestRulesThatMakeNoSense(t *testing.T) {
 	for _, c := range []struct{ name, statement, want string }{
-		{"no goals", `DELETE FROM goal_targets; DELETE FROM products; DELETE FROM goal_rules`, "0 goals"},
+		{"no goals", `DELETE FROM goal_targets; DELETE FROM goal_titles; DELETE FROM products; DELETE FROM goal_rules`, "0 goals"},
 		{"no products", `DELETE FROM products`, "no products"},
 		{"a rate that is too high", `UPDATE goal_rules SET special_rate = '8'`, "not a rate"},
 		{"a target of zero", `UPDATE goal_targets SET target_amount = '0'`, "above zero"},

@@ -184,7 +184,7 @@ func (l *loading) customers(h *home.Home) map[string]map[string]types.AttributeV
 	all := make(map[string]map[string]types.AttributeValue)
 	for i := range people + 100 {
 		id := gold.Person(9, i).String()
-		got, err := h.DB.GetItem(l.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.BatchTable), Key: map[string]types.AttributeValue{"personId": &types.AttributeValueMemberS{Value: id}}})
+		got, err := hometest.Examine(h.DB).GetItem(l.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.BatchTable), Key: map[string]types.AttributeValue{"personId": &types.AttributeValueMemberS{Value: id}}})
 		if err != nil {
 			l.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestKilledConsumer(t *testing.T) {
 	}
 	last.kill()
 	for person, e := range newest {
-		got, err := h.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.NRTTable), Key: map[string]types.AttributeValue{
+		got, err := hometest.Examine(h.DB).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(goals.NRTTable), Key: map[string]types.AttributeValue{
 			"personId": &types.AttributeValueMemberS{Value: person}, "goalId": &types.AttributeValueMemberS{Value: "SAVINGS_ACCOUNT"},
 		}})
 		if err != nil {

@@ -235,7 +235,8 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(c.OutOrStdout(), "day %s: %s rows in %d files, settled until %s\n", m.Day, commas(m.Rows()), len(m.Customers)+len(m.Contributions), m.AsOf.Format(time.RFC3339))
-			fmt.Fprintf(c.OutOrStdout(), "the first customer is %s\n", gold.Person(plan.Seed, plan.First))
+			first, _ := plan.Made(plan.First)
+			fmt.Fprintf(c.OutOrStdout(), "the first customer is %s, %s\n", first.Name, first.PersonID)
 			return nil
 		},
 	}

@@ -46,11 +46,12 @@ func (p *parts) openServing(ctx context.Context, address *web.Address, log *slog
 }
 
 // poll is how often a live page checks for changes of other processes.
-const poll = 2 * time.Second
+const poll = 30 * time.Second
 
 func serveCommand(log *slog.Logger) *cobra.Command {
 	p, f := new(parts), new(web.Address)
 	var alone bool
+	var currency string
 	member, nightly := new(membership), new(scheduleFlags)
 	o := batch.Options{Log: log, Now: now}
 	c := &cobra.Command{
@@ -68,7 +69,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 				log.Info("the embedded stator listens", "endpoint", "http://"+tables.Address)
 			}
 			metrics := web.Registry()
-			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
+			server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log, Currency: currency}
 			handler := server.Handler(metrics)
 			plan, err := nightly.parse(metrics)
 			if err != nil {
@@ -124,6 +125,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 	p.loadFlags(c.Flags())
 	runFlags(c.Flags(), &o)
 	nightly.flags(c.Flags())
+	c.Flags().StringVar(&currency, "currency", "USD", "code of the currency of all amounts, such as BRL")
 	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume`")
 	return c
 }
@@ -273,9 +275,14 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 		return err
 	}
 	for i := range min(12, customers) {
-		server.Samples = append(server.Samples, gold.Person(bank.Plan.Seed, i).String())
+		c, _ := bank.Plan.Made(i)
+		server.Samples = append(server.Samples, api.Sample{PersonID: c.PersonID, Name: c.Name, Language: c.Language})
 	}
-	server.Bank = bank
+	var people []string
+	for _, s := range server.Samples {
+		people = append(people, s.PersonID)
+	}
+	server.Bank, server.Currency = bank, "BRL"
 	handler := server.Handler(metrics)
 	consumer := newConsumer(kafka, &membership{group: "goals"}, source, server.Tables, stream.NewMetrics(metrics), log)
 	consumer.Changed, server.Stream = server.Live.Changed, consumer.Health.State
@@ -283,11 +290,11 @@ func show(ctx context.Context, listener net.Listener, customers int, perSecond f
 	all.Go(func() error { return consumer.Run(ctx) })
 	all.Go(func() error { return web.Serve(ctx, listener, handler, log) })
 	if perSecond > 0 && customers > 0 {
-		all.Go(func() error { return bank.Traffic(ctx, server.Samples, perSecond) })
+		all.Go(func() error { return bank.Traffic(ctx, people, perSecond) })
 	}
 	page := "http://" + listener.Addr().String()
 	if len(server.Samples) > 0 {
-		page += "/people/" + server.Samples[0]
+		page += "/people/" + people[0]
 	}
 	fmt.Fprintln(os.Stdout, "open", page)
 	log.Info("serving", "url", "http://"+listener.Addr().String())
