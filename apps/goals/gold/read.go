@@ -37,13 +37,13 @@ type Contribution struct {
 }
 
 // Accomplished is a row of a file of accomplished goals: a goal that a customer reached
-// in an earlier month. In Parquet, the rate is DECIMAL(9,4).
+// in an earlier month. In Parquet, the rate is DECIMAL(18,4).
 type Accomplished struct {
 	PersonID string      `parquet:"personId,plain" json:"personId"`
 	GoalID   string      `parquet:"goalId,plain" json:"goalId"`
 	Month    string      `parquet:"month,plain" json:"month"`
 	Amount   goals.Money `parquet:"savedAmount,decimal(2:18)" json:"savedAmount"`
-	Rate     goals.Rate  `parquet:"specialRate,decimal(4:9)" json:"specialRate"`
+	Rate     goals.Rate  `parquet:"specialRate,decimal(4:18)" json:"specialRate"`
 }
 
 // BadRow is the error of an invalid row; later rows can still be read.
