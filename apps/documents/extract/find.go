@@ -432,7 +432,7 @@ func (f *finder) locate(c *candidate) {
 		cell := &f.cells[s.cell]
 		box, sure := f.doc.Pages[cell.page].Rows[cell.row].Cells[cell.cell].Within(s.start, s.end)
 		if box.H > 0 && len(c.Places) < maxAddress {
-			c.Places = append(c.Places, Place{Page: cell.page + 1, Box: box})
+			c.Places = append(c.Places, Place{Page: cell.page + 1, Box: box.Rounded()})
 		}
 		if sure > 0 {
 			c.Confidence = min(c.Confidence, c.Confidence*(0.5+0.5*sure))

@@ -273,11 +273,6 @@ func (c *piece) add(p *Page, all []letter, turn int) {
 	c.u0, c.u1, c.size = min(c.u0, u0), max(c.u1, u1), max(c.size, size)
 	b := p.turned(Box{u0, v - 0.8*size, u1 - u0, size}, turn)
 	for word := range strings.FieldsSeq(text.String()) {
-		c.cell.Words = append(c.cell.Words, Word{Text: word, Box: rounded(b)})
+		c.cell.Words = append(c.cell.Words, Word{Text: word, Box: b.Rounded()})
 	}
-}
-
-func rounded(b Box) Box {
-	r := func(v float64) float64 { return math.Round(v*10) / 10 }
-	return Box{r(b.X), r(b.Y), max(0.1, r(b.W)), max(0.1, r(b.H))}
 }

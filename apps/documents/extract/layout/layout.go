@@ -2,7 +2,10 @@
 // and columns.
 package layout
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Document is a file as it is read. A text file has one page, whose positions are
 // those of a typewriter.
@@ -65,6 +68,12 @@ func (b Box) Union(c Box) Box {
 	}
 	x, y := min(b.X, c.X), min(b.Y, c.Y)
 	return Box{x, y, max(b.X+b.W, c.X+c.W) - x, max(b.Y+b.H, c.Y+c.H) - y}
+}
+
+// Rounded returns a box with one decimal.
+func (b Box) Rounded() Box {
+	r := func(v float64) float64 { return math.Round(v*10) / 10 }
+	return Box{r(b.X), r(b.Y), max(0.1, r(b.W)), max(0.1, r(b.H))}
 }
 
 // Box returns the box of a cell.

@@ -43,7 +43,7 @@ func (r rowOf) takes(c piece) bool {
 		}
 		step, size := math.Abs(o.v-c.v), min(o.size, c.size)
 		middle := math.Abs((o.v - 0.35*o.size) - (c.v - 0.35*c.size))
-		near = near || step <= rowStep*size || size >= 0.4*max(o.size, c.size) && middle <= 0.25*max(o.size, c.size)
+		near = near || step <= rowStep*size || size >= 0.4*max(o.size, c.size) && middle <= 0.3*max(o.size, c.size)
 	}
 	return near
 }

@@ -20,7 +20,7 @@ func FromWords(width, height, scale float64, words []Recognised) Page {
 	var order []int
 	for _, w := range words {
 		b := w.Box
-		w.Box = rounded(Box{b.X * scale, b.Y * scale, b.W * scale, b.H * scale})
+		w.Box = Box{b.X * scale, b.Y * scale, b.W * scale, b.H * scale}.Rounded()
 		if lines[w.Line] == nil {
 			order = append(order, w.Line)
 		}
