@@ -80,12 +80,9 @@ func (d *desk) send(ctx context.Context, id string) error {
 func (d *desk) poller(db *dynamodb.Client, send func(context.Context, string) error) *poller.Poller {
 	p := *d.Keeper.Poller
 	p.Jobs, p.Batches, p.Send = &ledger.Jobs{DB: db, Now: time.Now}, &ledger.Batches{DB: db, Now: time.Now}, send
+	p.Sweeper = &poller.Sweeper{Jobs: p.Jobs, Send: send, Log: slog.New(slog.DiscardHandler), Meter: meter.New(prometheus.NewRegistry(), func() {}),
+		Lease: time.Minute, Resend: time.Minute, MaxTries: 5, Volatile: true}
 	return &p
-}
-
-func (d *desk) sweeper() *downloader.Sweeper {
-	return &downloader.Sweeper{Jobs: d.Jobs, Send: d.send, Log: slog.New(slog.DiscardHandler), Meter: meter.New(prometheus.NewRegistry(), func() {}),
-		Lease: time.Minute, Resend: time.Minute, MaxTries: 5, Afresh: true}
 }
 
 // lives drives a batch with a poller that ends at its n-th step and another one that
@@ -108,9 +105,6 @@ func (d *desk) lives(t *testing.T, n int, after bool, spoil func(any)) (b *ledge
 	first := d.poller(db, func(ctx context.Context, id string) error { return l.step(func() error { return d.send(ctx, id) }) })
 	_, err = first.Run(ctx, id)
 	second := d.poller(meddle(d.Home.DB, func(in any, next func() error) error { spoil(in); return next() }), d.send)
-	if err := d.sweeper().Sweep(t.Context()); err != nil { // every process has one
-		t.Fatal(err)
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -268,14 +262,14 @@ func TestTwoDownloadersControl(t *testing.T) {
 type yard struct {
 	*rig
 	wall, clock time.Time
-	sweep       *downloader.Sweeper
+	sweep       *poller.Sweeper
 	sent        []string
 }
 
 func newYard(t *testing.T) *yard {
 	y := &yard{wall: time.Now(), clock: time.Unix(0, 0)}
 	y.rig = open(t, func(o *downloads.Options, _ *stand.Options) { o.Now = func() time.Time { return y.wall } })
-	y.sweep = &downloader.Sweeper{Jobs: y.Jobs, Log: slog.New(slog.DiscardHandler), Meter: meter.New(prometheus.NewRegistry(), func() {}),
+	y.sweep = &poller.Sweeper{Jobs: y.Jobs, Log: slog.New(slog.DiscardHandler), Meter: meter.New(prometheus.NewRegistry(), func() {}),
 		Send:  func(_ context.Context, id string) error { y.sent = append(y.sent, id); return nil },
 		Lease: 30 * time.Second, Resend: 2 * time.Minute, MaxTries: 3, Clock: func() time.Time { return y.clock }}
 	j := ledger.Job{FileID: ledger.FileID("a", y.date), BatchID: "b", Entity: "a", DownloadDate: y.date, SHA256: make([]byte, 32)}
@@ -318,7 +312,8 @@ func TestLostMessage(t *testing.T) {
 	y.pass(10*time.Second, nil)
 	y.is(ledger.Available, 2)
 	// If the queue was lost with the process, all messages are sent at once.
-	y.sweep.Afresh = true
+	y.sweep.Volatile = true
+	y.sweep.Reset()
 	y.pass(5*time.Second, nil)
 	y.is(ledger.Available, 3)
 }
@@ -332,7 +327,7 @@ func TestDeadDownloader(t *testing.T) {
 		t.Fatal(err)
 	}
 	beat := func() {
-		if err := y.Jobs.Beat(t.Context(), j); err != nil {
+		if err := y.Jobs.Beat(t.Context(), j, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -343,7 +338,7 @@ func TestDeadDownloader(t *testing.T) {
 	y.pass(15*time.Second, nil)
 	y.is(ledger.Available, 1)
 	// The downloader was still alive. It can do no harm.
-	for _, err := range []error{y.Jobs.Beat(t.Context(), j), y.Jobs.Complete(t.Context(), j)} {
+	for _, err := range []error{y.Jobs.Beat(t.Context(), j, 0), y.Jobs.Complete(t.Context(), j)} {
 		if !errors.Is(err, ledger.ErrLost) {
 			t.Errorf("with a lost claim: %v", err)
 		}
@@ -372,7 +367,7 @@ func TestClockJumps(t *testing.T) {
 		y.pass(10*time.Second, nil)
 		y.wall = y.wall.Add(jump)
 		y.pass(10*time.Minute, func() {
-			if err := y.Jobs.Beat(t.Context(), j); err != nil {
+			if err := y.Jobs.Beat(t.Context(), j, 0); err != nil {
 				t.Fatalf("after a jump of %s: %v", jump, err)
 			}
 		})
@@ -381,7 +376,7 @@ func TestClockJumps(t *testing.T) {
 		y.pass(45*time.Second, nil)
 		y.is(ledger.Available, 1)
 		y.wall = y.wall.Add(-48 * time.Hour) // the job's time is in the future now
-		y.pass(time.Minute, nil)
+		y.pass(y.sweep.Resend+10*time.Second, nil)
 		if len(y.sent) < 2 {
 			t.Errorf("after a jump of %s the message is not sent again", jump)
 		}
@@ -432,8 +427,12 @@ func TestBrokenRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// No messages were sent: the first sweep of the embedded queue finds the jobs.
 	runFor(t, r)
+	for i := range 8 {
+		if err := r.Queue.Send(t.Context(), ledger.FileID(fmt.Sprint("broken", i), r.date)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := r.Queue.Send(t.Context(), "nobody-2026-02-28"); err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +467,6 @@ func TestStop(t *testing.T) {
 		t.Fatalf("after a stop the job is %+v", j)
 	}
 	r.holds()
-	r.Sweeper.Afresh = true
 	runFor(t, r)
 	if b := r.end(id); b.Status != ledger.Completed {
 		t.Errorf("the batch is %+v", b)
@@ -476,27 +474,42 @@ func TestStop(t *testing.T) {
 	r.holds("accounts")
 }
 
-// The metadata of a requeued file is fetched again, since it may have been the cause
-// of the failure.
+// A requeued file is sent at once, its metadata are fetched again, since they may have
+// been the cause of the failure, and its batch and the audit follow it.
 func TestRequeued(t *testing.T) {
-	r := start(t, func(o *downloads.Options, u *stand.Options) { u.Files, o.Resend = 2, 100*time.Millisecond })
+	r := start(t, func(o *downloads.Options, u *stand.Options) { u.Files, o.Resend = 3, time.Hour })
 	r.up.Fault("accounts", "forgedsum", 1)
 	r.up.Fault("balances", "forgedkey", 1)
-	if b := r.batch(); b.Status != ledger.Failed || len(b.FailedFiles) != 2 {
-		t.Fatalf("the batch is %+v", b)
+	first := r.batch()
+	if first.Status != ledger.Failed || len(first.FailedFiles) != 2 || first.ErrorMessage == "" {
+		t.Fatalf("the batch is %+v", first)
 	}
-	for _, e := range all(2) {
-		if err := r.Jobs.Requeue(t.Context(), r.job(e)); err != nil {
-			t.Fatal(err)
+	out, err := r.Requeue(t.Context(), downloads.Requeue{Batch: first.BatchID, Status: ledger.Failed})
+	if err != nil || len(out.Files) != 1 || out.Files[0].Status != ledger.Available || out.Files[0].Reason != "" || !slices.Equal(out.Batches, []string{first.BatchID}) {
+		t.Fatalf("requeued are %+v, %v", out, err)
+	}
+	out, err = r.Requeue(t.Context(), downloads.Requeue{Files: []string{"balances-" + r.date, "nobody", "cards-" + r.date}})
+	if err != nil || len(out.Files) != 1 || len(out.Refused) != 2 {
+		t.Fatalf("requeued are %+v, %v", out, err)
+	}
+	b := r.end(first.BatchID)
+	for b.Status == ledger.Failed { // the first file's batch may have ended before the second was requeued
+		b = r.end(first.BatchID)
+	}
+	if b.Status != ledger.Completed || len(b.CompletedFiles) != 3 || b.FailedFiles != nil || b.ErrorMessage != "" || b.ReopenedAt == "" {
+		t.Errorf("the batch is now %+v", b)
+	}
+	r.holds(all(3)...)
+	days, err := r.Batches.Audit(t.Context(), r.Jobs, r.date[:7], r.date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range days {
+		if d.Date == r.date && (d.Verdict != ledger.Whole || d.Received != 3) {
+			t.Errorf("the audit is %+v", d)
 		}
 	}
-	for _, e := range all(2) {
-		for r.job(e).Status != ledger.Completed {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if err := r.Jobs.Requeue(t.Context(), r.job(e)); !errors.Is(err, ledger.ErrLost) {
-			t.Errorf("a completed file is queued again: %v", err)
-		}
+	if _, err := r.Jobs.Requeue(t.Context(), r.job("accounts")); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("a completed file is queued again: %v", err)
 	}
-	r.holds(all(2)...)
 }

@@ -133,7 +133,7 @@ func TestEndings(t *testing.T) {
 	if first, err := r.Batches.Get(t.Context(), b.BatchID); err != nil || first.Status != ledger.Failed {
 		t.Errorf("the first batch is now %v, %v", first, err)
 	}
-	days, err := r.Batches.Audit(t.Context(), r.date[:7], r.date)
+	days, err := r.Batches.Audit(t.Context(), r.Jobs, r.date[:7], r.date)
 	if err != nil {
 		t.Fatal(err)
 	}

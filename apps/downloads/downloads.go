@@ -3,6 +3,7 @@
 package downloads
 
 import (
+	"bytes"
 	"context"
 	"crypto/rsa"
 	_ "embed"
@@ -12,7 +13,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,14 +33,29 @@ import (
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-// Model is the text of the tables' model.
+// Model is the text of the tables' model, as they are in production.
 //
 //go:embed downloads.model.yaml
 var Model []byte
 
+// Production is the environment whose tables can be recovered to a point in time.
+const Production = "prod"
+
+var environments = []string{"dev", "test", "staging", Production}
+
+// ModelOf returns the text of the tables' model in an environment. In all but Production
+// the data are synthetic and not worth the price of recovery.
+func ModelOf(environment string) []byte {
+	if environment == Production {
+		return Model
+	}
+	return bytes.ReplaceAll(Model, []byte("recovery: true"), []byte("recovery: false"))
+}
+
 // Options configure a process of the pipeline.
 type Options struct {
-	Home home.Options
+	Home        home.Options
+	Environment string
 
 	Poll     bool // run the poller
 	Download bool // run the downloader
@@ -52,6 +70,7 @@ type Options struct {
 	Schedule string // time of the day; none if empty
 	Zone     string
 	DaysBack int
+	Resume   int // days
 
 	Every    time.Duration
 	Timeout  time.Duration
@@ -76,9 +95,10 @@ const SmallBatch = 16
 // Defaults returns the default options: everything, in memory.
 func Defaults() Options {
 	return Options{
-		Poll: true, Download: true,
+		Environment: "dev",
+		Poll:        true, Download: true,
 		Topic: "mem://files", Sub: "mem://files", Bucket: "mem://",
-		Zone:  "UTC",
+		Zone: "UTC", Resume: 7,
 		Every: 10 * time.Second, Timeout: 2 * time.Hour, Small: SmallBatch,
 		Parallel: 8, MaxSize: 10 << 30, Lease: 30 * time.Second, Stall: 30 * time.Second, Backoff: time.Second, Attempts: 6,
 		Resend: 2 * time.Minute, MaxTries: 5,
@@ -88,15 +108,19 @@ func Defaults() Options {
 // Flags adds the flags of the options.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.Home.Flags(f)
+	f.StringVar(&o.Environment, "environment", o.Environment, "dev, test, staging or prod; the tables of prod can be recovered to a point in time")
 	f.StringVar(&o.Upstream, "upstream", o.Upstream, "URL of the upstream's API")
 	f.StringVar(&o.TokenFile, "upstream-token-file", o.TokenFile, "file with the bearer token of the upstream's API")
-	f.StringVar(&o.Topic, "topic", o.Topic, "URL of the queue for sending: mem://, awssqs://, rabbit:// or nats://")
 	if o.Poll {
+		f.StringVar(&o.Topic, "topic", o.Topic, "URL of the queue for sending: mem://, awssqs://, rabbit:// or nats://")
 		f.StringVar(&o.Schedule, "schedule", o.Schedule, "time of the day at which the day's batch starts, such as 06:30; without it batches are only triggered")
 		f.StringVar(&o.Zone, "timezone", o.Zone, "time zone of the schedule, such as Europe/Berlin")
 		f.IntVar(&o.DaysBack, "days-back", o.DaysBack, "days between the date of the files and the run")
+		f.IntVar(&o.Resume, "resume-days", o.Resume, "how many days back a poller that starts looks for unfinished batches")
 		f.DurationVar(&o.Every, "poll-every", o.Every, "time between two checks of a batch")
 		f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time limit of a batch")
+		f.DurationVar(&o.Resend, "resend", o.Resend, "how long a job may be available before its message is sent again; each time twice as long")
+		f.IntVar(&o.MaxTries, "max-tries", o.MaxTries, "lost claims of a file before it is abandoned")
 		f.IntVar(&o.Small, "small-batch", o.Small, "maximum of open files that are checked one by one instead of by BatchIndex")
 	}
 	if o.Download {
@@ -110,8 +134,6 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 		f.IntVar(&o.Attempts, "attempts", o.Attempts, "consecutive requests without progress, after which a file fails")
 	}
 	f.DurationVar(&o.Lease, "lease", o.Lease, "how long a claim lasts without a heartbeat")
-	f.DurationVar(&o.Resend, "resend", o.Resend, "how long a job may be available before its message is sent again")
-	f.IntVar(&o.MaxTries, "max-tries", o.MaxTries, "lost claims of a file before it is abandoned")
 }
 
 // System is an open pipeline.
@@ -122,12 +144,16 @@ type System struct {
 	Queue   *queue.Queue
 	Bucket  *downloader.Bucket // nil unless it downloads
 	Keeper  *poller.Keeper     // nil unless it polls
-	Sweeper *downloader.Sweeper
 
 	downloader *downloader.Downloader
 	metrics    *prometheus.Registry
+	counts     counts
 	live       web.Live
-	log        *slog.Logger
+	lease      time.Duration
+
+	shownRunning atomic.Bool  // whether the last page showed a batch that runs
+	changedAt    atomic.Int64 // when this process last changed something, in ns
+	log          *slog.Logger
 }
 
 // Open opens a pipeline. Close releases its resources.
@@ -138,9 +164,13 @@ func Open(ctx context.Context, o Options) (*System, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &System{log: o.Log, metrics: web.Registry()}
-	count := meter.New(s.metrics, func() { s.live.Broadcast("changed") })
-	o.Home.Model = Model
+	s := &System{log: o.Log, metrics: web.Registry(), lease: o.Lease}
+	count := meter.New(s.metrics, func() {
+		s.changedAt.Store(time.Now().UnixNano())
+		s.counts.changed()
+		s.live.Broadcast("changed")
+	})
+	o.Home.Model = ModelOf(o.Environment)
 	h, err := home.Open(ctx, o.Home)
 	if err != nil {
 		return nil, err
@@ -148,6 +178,8 @@ func Open(ctx context.Context, o Options) (*System, error) {
 	s.Home = h
 	s.Jobs = &ledger.Jobs{DB: h.DB, Now: o.Now}
 	s.Batches = &ledger.Batches{DB: h.DB, Now: o.Now}
+	s.counts.jobs, s.counts.running = s.Jobs, s.running
+	s.metrics.MustRegister(&s.counts)
 	if err := s.join(ctx, o, count); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -160,6 +192,9 @@ func (o *Options) check() error {
 	}
 	if !strings.HasPrefix(o.Upstream, "https://") && !strings.HasPrefix(o.Upstream, "http://") {
 		return fmt.Errorf("--upstream is %q, but must be a URL such as https://api.example.com", o.Upstream)
+	}
+	if !slices.Contains(environments, o.Environment) {
+		return fmt.Errorf("--environment is %q, but must be one of %s", o.Environment, strings.Join(environments, ", "))
 	}
 	if o.Download && o.Parallel < 1 || o.Every <= 0 || o.Lease < 100*time.Millisecond || o.Resend <= 0 || o.Timeout <= 0 {
 		return errors.New("--parallel, --poll-every, --resend and --timeout must be positive, and --lease at least 100ms")
@@ -185,19 +220,17 @@ func (s *System) join(ctx context.Context, o Options, count *meter.Meter) error 
 	if s.Queue, err = queue.Open(ctx, o.Topic, sub); err != nil {
 		return err
 	}
-	if o.Topic != "" {
-		s.Sweeper = &downloader.Sweeper{
-			Jobs: s.Jobs, Send: s.Queue.Send, Log: o.Log, Meter: count,
-			Lease: o.Lease, Resend: o.Resend, MaxTries: o.MaxTries, Afresh: s.Queue.Volatile,
-		}
-	}
 	if o.Poll {
 		s.Keeper = &poller.Keeper{
 			Poller: &poller.Poller{
 				Jobs: s.Jobs, Batches: s.Batches, Upstream: api, Send: s.Queue.Send,
+				Sweeper: &poller.Sweeper{
+					Jobs: s.Jobs, Send: s.Queue.Send, Log: o.Log, Meter: count,
+					Lease: o.Lease, Resend: o.Resend, MaxTries: o.MaxTries, Volatile: s.Queue.Volatile,
+				},
 				Every: o.Every, Timeout: o.Timeout, Small: o.Small, Log: o.Log, Meter: count,
 			},
-			Retry: min(o.Every, 5*time.Second),
+			Retry: min(o.Every, 5*time.Second), Days: max(0, min(o.Resume, ledger.KeepDays)),
 		}
 		if o.Schedule != "" {
 			schedule, err := poller.ParseSchedule(o.Schedule, o.Zone, o.DaysBack)
@@ -242,9 +275,6 @@ func (s *System) Run(ctx context.Context, listener net.Listener) error {
 	if s.downloader != nil {
 		group.Go(func() error { return s.downloader.Run(ctx) })
 	}
-	if s.Sweeper != nil {
-		group.Go(func() error { return s.Sweeper.Run(ctx) })
-	}
 	if listener != nil {
 		group.Go(func() error { return web.Serve(ctx, listener, s.Handler(), s.log) })
 		group.Go(func() error { return s.tick(ctx) })
@@ -252,18 +282,38 @@ func (s *System) Run(ctx context.Context, listener net.Listener) error {
 	return group.Wait()
 }
 
-// tick makes pages reload periodically, since other processes change data too.
+// How often open pages reload although this process changed nothing, since others may.
+const (
+	tickRunning = 3 * time.Second
+	tickIdle    = time.Minute
+)
+
+// tick makes open pages reload periodically.
 func (s *System) tick(ctx context.Context) error {
-	t := time.NewTicker(3 * time.Second)
+	t := time.NewTicker(tickRunning)
 	defer t.Stop()
+	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.C:
-			s.live.Broadcast("tick")
+		case now := <-t.C:
+			// Pages reload once more after the last change, which they may not show yet.
+			settling := now.Sub(time.Unix(0, s.changedAt.Load())) <= 2*tickRunning
+			if settling || s.running() || now.Sub(last) >= tickIdle {
+				last = now
+				s.live.Broadcast("tick")
+			}
 		}
 	}
+}
+
+// running reports whether a batch runs, as far as this process knows.
+func (s *System) running() bool {
+	if s.Keeper != nil {
+		return s.Keeper.Driven() > 0
+	}
+	return s.shownRunning.Load()
 }
 
 // Close releases the resources of Open.

@@ -1,58 +1,59 @@
 package downloads
 
 import (
-	"bytes"
 	"context"
-	"embed"
+	"encoding/csv"
 	"errors"
 	"fmt"
-	"html/template"
+	"io"
 	"net/http"
-	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
-//go:embed page.html downloads.css
-var assets embed.FS
-
-var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"shade": shade,
-	"ago":   func(ms int64) string { return time.Since(time.UnixMilli(ms)).Round(time.Second).String() },
-}).ParseFS(assets, "page.html"))
-
-// shade returns the CSS class of a status.
-func shade(s ledger.Status) string {
-	switch s {
-	case ledger.Completed:
-		return "good"
-	case ledger.Failed, ledger.Error, ledger.Timeout:
-		return "bad"
-	}
-	return "wait"
-}
-
-// Handler serves the page, the API of the command line, /metrics and /healthz.
+// Handler serves the pages, the API of the command line, /metrics and /healthz.
 func (s *System) Handler() http.Handler {
 	mux := http.NewServeMux()
 	web.Static(mux)
-	web.Operate(mux, s.metrics, func(ctx context.Context) error {
-		if _, err := s.Batches.Get(ctx, "healthz"); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err
-		}
-		return nil
-	})
+	web.Operate(mux, s.metrics, s.healthy)
 	mux.Handle("GET /events", &s.live)
-	mux.Handle("GET /downloads.css", http.FileServerFS(assets))
+	mux.HandleFunc("GET /downloads.css", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, assets, "pages/downloads.css")
+	})
 	looks := &looks{system: s}
 	mux.HandleFunc("GET /{$}", looks.serve)
+	mux.HandleFunc("GET /months/{month}", s.showMonth)
+	mux.HandleFunc("GET /files/{file}", s.showFile)
 	mux.HandleFunc("POST /trigger", s.triggerForm)
+	mux.HandleFunc("POST /requeue", s.requeueForm)
 	mux.Handle("GET /api/days/{date}", web.Handler(s.log, s.apiDay))
+	mux.Handle("GET /api/months/{month}", http.HandlerFunc(s.apiMonth))
+	mux.Handle("GET /api/counts", web.Handler(s.log, s.apiCounts))
 	mux.Handle("POST /api/days/{date}/batches", web.Handler(s.log, s.apiTrigger))
+	mux.Handle("POST /api/requeue", web.Handler(s.log, s.apiRequeue))
 	return mux
+}
+
+// healthy checks that the tables answer, with a request that costs no units.
+func (s *System) healthy(ctx context.Context) error {
+	for _, table := range []string{ledger.JobsTable, ledger.BatchesTable} {
+		answer, err := s.Home.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+		if err != nil {
+			return err
+		}
+		if answer.Table.TableStatus != "ACTIVE" && answer.Table.TableStatus != "UPDATING" {
+			return fmt.Errorf("table %s is %s", table, answer.Table.TableStatus)
+		}
+	}
+	return nil
 }
 
 // maxDriven is the limit of running batches for triggers.
@@ -81,6 +82,33 @@ func (s *System) triggerForm(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/?date="+date, http.StatusSeeOther)
 }
 
+// requeueForm queues a file again, or the failed files of a batch.
+func (s *System) requeueForm(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	file, batch, date := r.FormValue("file"), r.FormValue("batch"), r.FormValue("date")
+	if err := ledger.CheckDate(date); err != nil {
+		web.Fail(w, r, s.log, web.Refuse(http.StatusBadRequest, "bad_date", "%v", err))
+		return
+	}
+	var requests []Requeue
+	if batch != "" {
+		requests = append(requests, Requeue{Batch: batch, Status: ledger.Failed}, Requeue{Batch: batch, Status: ledger.Error})
+	} else {
+		requests = append(requests, Requeue{Files: []string{file}})
+	}
+	for _, q := range requests {
+		out, err := s.Requeue(r.Context(), q)
+		if err == nil && file != "" && len(out.Refused) > 0 {
+			err = web.Refuse(http.StatusConflict, "refused", "%s", strings.Join(out.Refused, "; "))
+		}
+		if err != nil {
+			web.Fail(w, r, s.log, err)
+			return
+		}
+	}
+	http.Redirect(w, r, "/?date="+date, http.StatusSeeOther)
+}
+
 // Started is the reply to a trigger.
 type Started struct {
 	BatchID string `json:"batch"`
@@ -94,36 +122,66 @@ func (s *System) apiTrigger(_ http.ResponseWriter, r *http.Request) (any, error)
 	return Started{id}, nil
 }
 
+func (s *System) apiRequeue(w http.ResponseWriter, r *http.Request) (any, error) {
+	var in Requeue
+	if err := web.Read(w, r, 4<<20, &in); err != nil {
+		return nil, err
+	}
+	return s.Requeue(r.Context(), in)
+}
+
 func (s *System) apiDay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	date := r.PathValue("date")
 	if err := ledger.CheckDate(date); err != nil {
 		return nil, web.Refuse(http.StatusBadRequest, "bad_date", "%v", err)
 	}
-	return s.Batches.OfDay(r.Context(), date, "")
+	q := r.URL.Query()
+	return Day(r.Context(), s.Jobs, s.Batches, date, ledger.Status(q.Get("status")), q.Has("files"))
 }
 
-// look is the content of the page.
-type look struct {
-	Date, Previous, Next string
-	Poller               bool
-	Batches              []shown
-	Files                []*ledger.Job // some files of the last batches, unfinished first
-	More                 int           // number of files that are not shown
+func (s *System) apiCounts(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.counts.get(r.Context())
 }
 
-type shown struct {
-	*ledger.Batch
-	Counts map[ledger.Status]int
-	Done   int // percent
+// apiMonth serves the audit of a month: /api/months/2026-03, or 2026-03.csv.
+func (s *System) apiMonth(w http.ResponseWriter, r *http.Request) {
+	month, asCSV := strings.CutSuffix(r.PathValue("month"), ".csv")
+	if _, err := time.Parse("2006-01", month); err != nil {
+		web.Fail(w, r, s.log, web.Refuse(http.StatusBadRequest, "bad_month", "%.40q is not a month such as 2026-03", month))
+		return
+	}
+	days, err := s.Batches.Audit(r.Context(), s.Jobs, month, s.today())
+	switch {
+	case err != nil:
+		web.Fail(w, r, s.log, err)
+	case !asCSV:
+		web.Write(w, http.StatusOK, days)
+	default:
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="audit-`+month+`.csv"`)
+		if err := WriteCSV(w, days); err != nil {
+			s.log.Warn("writing an audit failed", "error", err)
+		}
+	}
 }
 
-// Count returns how many of the batch's files have a status.
-func (v shown) Count(s string) int { return v.Counts[ledger.Status(s)] }
+// WriteCSV writes an audit as CSV: a line for each expected file, and one for each day
+// without any.
+func WriteCSV(w io.Writer, days []ledger.Day) error {
+	c := csv.NewWriter(w)
+	lines := [][]string{{"date", "verdict", "file", "received", "late", "batch"}}
+	for _, d := range days {
+		if len(d.Files) == 0 {
+			lines = append(lines, []string{d.Date, string(d.Verdict), "", "", "", ""})
+		}
+		for _, f := range d.Files {
+			lines = append(lines, []string{d.Date, string(d.Verdict), f.FileID, strconv.FormatBool(f.Received), strconv.FormatBool(f.Late), f.BatchID})
+		}
+	}
+	return c.WriteAll(lines)
+}
 
-const (
-	maxBatches = 5   // whose files are counted
-	maxShown   = 100 // files
-)
+func (s *System) today() string { return s.Batches.Now().UTC().Format(time.DateOnly) }
 
 // looks reads a day at most once in two seconds, however many pages are open.
 type looks struct {
@@ -137,7 +195,7 @@ type looks struct {
 func (l *looks) serve(w http.ResponseWriter, r *http.Request) {
 	date := r.URL.Query().Get("date")
 	if date == "" {
-		date = l.system.Batches.Now().UTC().Format(time.DateOnly)
+		date = l.system.today()
 	}
 	if err := ledger.CheckDate(date); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -162,57 +220,48 @@ func (l *looks) render(ctx context.Context, date string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := page.Execute(&b, fresh); err != nil {
-		return nil, fmt.Errorf("render the page: %w", err)
+	text, err := render("day.html", fresh)
+	if err != nil {
+		return nil, err
 	}
-	l.date, l.text, l.at = date, b.Bytes(), time.Now()
+	l.date, l.text, l.at = date, text, time.Now()
 	return l.text, nil
 }
 
-// look reads a day: a query for its batches, and one for the files of each of the
-// last batches.
-func (s *System) look(ctx context.Context, date string) (look, error) {
-	day, _ := time.Parse(time.DateOnly, date)
-	l := look{Date: date, Previous: day.AddDate(0, 0, -1).Format(time.DateOnly), Next: day.AddDate(0, 0, 1).Format(time.DateOnly), Poller: s.Keeper != nil}
-	batches, err := s.Batches.OfDay(ctx, date, "")
+func (s *System) showMonth(w http.ResponseWriter, r *http.Request) {
+	month := r.PathValue("month")
+	first, err := time.Parse("2006-01", month)
 	if err != nil {
-		return l, err
-	}
-	slices.Reverse(batches)
-	for i, b := range batches {
-		v := shown{Batch: b, Counts: make(map[ledger.Status]int)}
-		if i < maxBatches {
-			for j, err := range s.Jobs.OfBatch(ctx, b.BatchID, "") {
-				if err != nil {
-					return l, err
-				}
-				v.Counts[j.Status]++
-				l.keep(j)
-			}
-		}
-		if b.Over() {
-			v.Counts = map[ledger.Status]int{ledger.Completed: len(b.CompletedFiles), ledger.Failed: len(b.FailedFiles)}
-		}
-		if n := len(b.ExpectedFiles); n > 0 {
-			v.Done = min(100, 100*(v.Counts[ledger.Completed]+v.Counts[ledger.Failed]+v.Counts[ledger.Error])/n)
-		}
-		l.Batches = append(l.Batches, v)
-	}
-	return l, nil
-}
-
-var order = map[ledger.Status]int{ledger.Error: 0, ledger.Failed: 1, ledger.Downloading: 2, ledger.Available: 3, ledger.Completed: 4}
-
-// keep keeps the most relevant files.
-func (l *look) keep(j *ledger.Job) {
-	at, _ := slices.BinarySearchFunc(l.Files, j, func(a, b *ledger.Job) int { return order[a.Status] - order[b.Status] })
-	if at == maxShown {
-		l.More++
+		http.Error(w, fmt.Sprintf("%.40q is not a month such as 2026-03", month), http.StatusBadRequest)
 		return
 	}
-	if l.Files = slices.Insert(l.Files, at, j); len(l.Files) > maxShown {
-		l.Files = l.Files[:maxShown]
-		l.More++
+	days, err := s.Batches.Audit(r.Context(), s.Jobs, month, s.today())
+	if err != nil {
+		web.Fail(w, r, s.log, err)
+		return
 	}
+	s.write(w, r, "month.html", s.month(first, days))
+}
+
+func (s *System) showFile(w http.ResponseWriter, r *http.Request) {
+	j, err := s.Jobs.Get(r.Context(), r.PathValue("file"))
+	if errors.Is(err, ledger.ErrUnknown) {
+		http.Error(w, "the file has no record; records are kept for 30 days", http.StatusNotFound)
+		return
+	}
+	if err != nil {
+		web.Fail(w, r, s.log, err)
+		return
+	}
+	s.write(w, r, "file.html", s.file(j))
+}
+
+func (s *System) write(w http.ResponseWriter, r *http.Request, name string, content any) {
+	text, err := render(name, content)
+	if err != nil {
+		web.Fail(w, r, s.log, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Write(text)
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
+	"github.com/stator-db/stator/apps/downloads/upstream/stand"
 )
 
 // The page, the API, /metrics and /healthz.
@@ -40,11 +42,17 @@ func TestSite(t *testing.T) {
 	if strings.Contains(text, "signature=") {
 		t.Error("the page shows a pre-signed URL")
 	}
-	if code, text = get(t, h, "GET", "/api/days/"+r.date); code != 200 || !strings.Contains(text, `"Status":"failed"`) {
+	if code, text = get(t, h, "GET", "/api/days/"+r.date); code != 200 || !strings.Contains(text, `"status":"failed"`) {
 		t.Errorf("the day: %d %s", code, text)
 	}
-	for target, want := range map[string]string{"/metrics": `downloads_jobs_total{status="error"} 1`, "/healthz": "ok", "/static/style.css": "{", "/downloads.css": ".batch"} {
-		if code, text := get(t, h, "GET", target); code != 200 || !strings.Contains(text, want) {
+	for target, want := range map[string]string{"/metrics": `downloads_files{status="error"} 1`, "/api/counts": `"completed":9`, "/api/days/" + r.date + "?files": "not wrapped for our RSA key",
+		"/months/" + r.date[:7]: "accounts-" + r.date, "/api/months/" + r.date[:7]: `"missing":["accounts-` + r.date, "/api/months/" + r.date[:7] + ".csv": r.date + ",incomplete,accounts-" + r.date + ",false,false," + id,
+		"/files/accounts-" + r.date: "Queue again", "/healthz": "ok", "/static/style.css": "{", "/downloads.css": ".batch"} {
+		code, text := get(t, h, "GET", target)
+		for end := time.Now().Add(5 * time.Second); !strings.Contains(text, want) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			code, text = get(t, h, "GET", target) // counts may be two seconds old
+		}
+		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d without %q", target, code, want)
 		}
 	}
@@ -54,10 +62,83 @@ func TestSite(t *testing.T) {
 	}{
 		{"GET", "/?date=yesterday", 400}, {"GET", "/api/days/x", 400}, {"POST", "/api/days/2026-02-30/batches", 400}, {"POST", "/api/days/1999-01-01/batches", 400},
 		{"POST", "/api/days/..%2f..%2f/batches", 400}, {"POST", "/trigger?date=x", 400}, {"GET", "/nothing", 404}, {"PUT", "/api/days/" + r.date, 405},
+		{"GET", "/months/March", 400}, {"GET", "/api/months/March.csv", 400}, {"GET", "/files/nothing", 404}, {"POST", "/requeue?date=x", 400}, {"POST", "/requeue?date=" + r.date, 400},
+		{"POST", "/requeue?date=" + r.date + "&file=cards-" + r.date, 409},
 	} {
 		if code, text := get(t, h, c.method, c.target); code != c.code {
 			t.Errorf("%s %s: %d %s", c.method, c.target, code, text)
 		}
+	}
+}
+
+// A failed file is queued again from the page: it is sent at once, and its batch ends
+// again. A file whose downloader is alive is not.
+func TestRequeueFromPage(t *testing.T) {
+	r := start(t, func(o *downloads.Options, _ *stand.Options) { o.Resend = time.Hour })
+	r.up.Fault("accounts", "forgedkey", 1)
+	r.up.Fault("cards", "forgedsum", 1)
+	h := r.Handler()
+	first := r.batch()
+	if first.Status != ledger.Failed || len(first.FailedFiles) != 2 {
+		t.Fatalf("the batch is %+v", first)
+	}
+	if code, text := get(t, h, "GET", "/?date="+r.date); code != 200 || strings.Count(text, "<button") != 4 || !strings.Contains(text, `class="bad" x="80%" width="20%"`) {
+		t.Errorf("the page of a failed day: %d %s", code, text)
+	}
+	if code, text := get(t, h, "POST", "/requeue?date="+r.date+"&batch="+first.BatchID); code != 303 {
+		t.Errorf("queue failed files again: %d %s", code, text)
+	}
+	b := r.end(first.BatchID)
+	for b.Status == ledger.Failed { // it may have ended between the two statuses
+		b = r.end(first.BatchID)
+	}
+	if b.Status != ledger.Completed || len(b.CompletedFiles) != 10 {
+		t.Errorf("the batch is %+v", b)
+	}
+	j := ledger.Job{FileID: ledger.FileID("alive", r.date), BatchID: "b", Entity: "alive", DownloadDate: r.date}
+	if _, err := r.Jobs.Queue(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Jobs.Claim(t.Context(), j.FileID, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := get(t, h, "POST", "/requeue?date="+r.date+"&file="+j.FileID); code != 409 || !strings.Contains(text, "its downloader is alive") {
+		t.Errorf("queue a live file again: %d %s", code, text)
+	}
+}
+
+// The progress of a batch that runs: what the page, the API and the counts show.
+func TestProgress(t *testing.T) {
+	hold := make(chan struct{})
+	r := start(t, func(o *downloads.Options, u *stand.Options) { o.Parallel, o.Stall, u.Hold = 3, time.Minute, hold })
+	id, err := r.Keeper.Trigger(t.Context(), r.date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func() downloads.BatchLine {
+		t.Helper()
+		lines, err := downloads.Day(t.Context(), r.Jobs, r.Batches, r.date, "", true)
+		if err != nil || len(lines) != 1 {
+			t.Fatalf("%v, %v", lines, err)
+		}
+		return lines[0]
+	}
+	for line().Counts[ledger.Downloading] < 3 || line().Status != ledger.Queued {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if l := line(); l.Expected != 10 || l.Counts[ledger.Available] != 7 || l.Open != 10 || l.Completed != 0 || len(l.Files) != 10 {
+		t.Errorf("the batch is %+v", l)
+	}
+	if code, text := get(t, r.Handler(), "GET", "/?date="+r.date); code != 200 || !strings.Contains(text, "<b>3</b> downloading") || !strings.Contains(text, "<b>7</b> waiting") {
+		t.Errorf("the page: %d %s", code, text)
+	}
+	if code, text := get(t, r.Handler(), "GET", "/metrics"); code != 200 || !strings.Contains(text, `downloads_files{status="available"} 7`) || !strings.Contains(text, "downloads_running 1") {
+		t.Errorf("the metrics: %d %s", code, text)
+	}
+	close(hold)
+	r.end(id)
+	if l := line(); l.Completed != 10 || l.Open != 0 {
+		t.Errorf("at the end the batch is %+v", l)
 	}
 }
 

@@ -55,8 +55,8 @@ func TestModelProveEndpoint(t *testing.T) {
 		ok             bool
 		want           string
 	}{
-		{"the same", endpoint, true, "23 of 23 access patterns behaved as predicted"},
-		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 0.5, actual 7`},
+		{"the same", endpoint, true, "26 of 26 access patterns behaved as predicted"},
+		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 1, actual 7`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := proveFlags{endpointFlags: endpointFlags{endpoint: c.endpoint, region: "us-east-1"}, consistencyTimeout: time.Millisecond}
@@ -89,7 +89,7 @@ func overcharging(t *testing.T, endpoint string) string {
 			return nil
 		}
 		text, err := io.ReadAll(r.Body)
-		text = bytes.ReplaceAll(text, []byte(`"CapacityUnits":0.5`), []byte(`"CapacityUnits":7`))
+		text = bytes.ReplaceAll(text, []byte(`"CapacityUnits":1`), []byte(`"CapacityUnits":7`))
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		r.Header.Del("Content-Length")
 		r.ContentLength = int64(len(text))

@@ -3,7 +3,7 @@
 //
 // A file is claimed under the condition that its job is available, so one
 // downloader has it. While it works it sends heartbeats; a claim without heartbeats
-// is released by any running sweeper. A downloader that is slow but alive notices
+// is released by the poller that drives its batch. A downloader that is slow but alive notices
 // that its claim is lost, or that its heartbeats failed for too long, and stops.
 package downloader
 
@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/apps/downloads/ledger"
@@ -129,21 +130,33 @@ func (d *Downloader) take(ctx context.Context, m *queue.Message, claim string) {
 	default:
 		d.Meter.Message("claimed")
 		m.Ack()
-		d.work(ctx, &hold{job: j})
+		d.work(ctx, &hold{job: j, confirmed: time.Now()})
 	}
 }
 
 // hold is a claimed job, shared by the goroutine that sends heartbeats and the one
 // that downloads.
 type hold struct {
-	mutex sync.Mutex
-	job   *ledger.Job
+	received atomic.Int64 // bytes
+
+	mutex     sync.Mutex
+	job       *ledger.Job
+	confirmed time.Time // when the claim was last known to be ours
 }
 
-func (h *hold) beat(ctx context.Context, jobs *ledger.Jobs) error {
+// beat writes a heartbeat, unless the claim was confirmed recently.
+func (h *hold) beat(ctx context.Context, jobs *ledger.Jobs, recently time.Duration) error {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return jobs.Beat(ctx, h.job)
+	start := time.Now()
+	if start.Sub(h.confirmed) < recently {
+		return nil
+	}
+	err := jobs.Beat(ctx, h.job, h.received.Load())
+	if err == nil {
+		h.confirmed = start
+	}
+	return err
 }
 
 // Why a download stops without having failed.
@@ -216,14 +229,19 @@ func (d *Downloader) alive(ctx context.Context, h *hold, do func(context.Context
 			case <-tick.C:
 			}
 			once, done := context.WithTimeout(ctx, d.Lease/3)
-			err := h.beat(once, d.Jobs)
+			err := h.beat(once, d.Jobs, 0)
 			done()
 			switch {
 			case err == nil:
 				last = time.Now()
 			case errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrUnknown):
 				cancel(errLost)
-			case time.Since(last) > d.Lease*2/3:
+			case ctx.Err() != nil:
+				return
+			default:
+				d.Log.Warn("a heartbeat failed", "file", h.job.FileID, "error", err)
+			}
+			if time.Since(last) > d.Lease*2/3 {
 				cancel(errSilent)
 			}
 		}

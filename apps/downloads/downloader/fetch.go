@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/apps/downloads/ledger"
@@ -46,8 +47,11 @@ func (d *Downloader) download(ctx context.Context, h *hold) error {
 			return err
 		}
 	}
-	t := &transfer{Downloader: d, job: h.job}
-	defer func() { t.object.Abort() }()
+	t := &transfer{Downloader: d, job: h.job, received: &h.received}
+	defer func() {
+		t.object.Abort()
+		h.job.Events = t.events.String()
+	}()
 	if len(h.job.SHA256) > 0 {
 		if err := t.begin(ctx); err != nil {
 			return err
@@ -56,8 +60,9 @@ func (d *Downloader) download(ctx context.Context, h *hold) error {
 	if err := t.all(ctx); err != nil {
 		return err
 	}
-	// The claim must still hold.
-	if err := h.beat(ctx, d.Jobs); err != nil {
+	// The claim must still hold. It is released after a whole lease without a
+	// heartbeat, so one that was confirmed within a third of it does.
+	if err := h.beat(ctx, d.Jobs, d.Lease/3); err != nil {
 		return err
 	}
 	return t.object.Commit()
@@ -73,6 +78,28 @@ type transfer struct {
 	sum    hash.Hash
 	offset int64  // bytes written to the object
 	etag   string // ETag of the file that they are from
+
+	received *atomic.Int64 // the offset, for others
+	events   events
+}
+
+// events are what went wrong during a transfer that was recovered from.
+type events struct{ interrupted, renewed, wrong int }
+
+func (e *events) String() string {
+	var all []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{e.interrupted, "interrupted"}, {e.renewed, "URL renewed"}, {e.wrong, "wrong contents"}} {
+		switch {
+		case x.n == 1:
+			all = append(all, x.what)
+		case x.n > 1:
+			all = append(all, fmt.Sprintf("%s %d times", x.what, x.n))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // begin starts at the first byte.
@@ -122,19 +149,24 @@ func (t *transfer) all(ctx context.Context) error {
 			}
 			if err = t.renew(ctx); err == nil {
 				renewals++
+				t.events.renewed++
 				continue
 			}
 			if errors.Is(err, upstream.ErrGone) || errors.Is(err, ledger.ErrLost) || errors.As(err, &refusal) {
 				return err
 			}
 		case errors.Is(err, errWrong), errors.Is(err, errChanged):
+			t.events.wrong++
 			if wrong++; wrong > maxWrong {
 				return err
 			}
 			if err := t.begin(ctx); err != nil {
 				return err
 			}
-		case t.object != nil && t.object.broken:
+		default:
+			t.events.interrupted++
+		}
+		if t.object != nil && t.object.broken {
 			if err := t.begin(ctx); err != nil {
 				return err
 			}
@@ -263,6 +295,7 @@ func (t *transfer) take(from io.Reader) error {
 			return err
 		}
 		t.offset += int64(n)
+		t.received.Store(t.offset)
 		switch {
 		case errors.Is(err, io.EOF) && t.offset == t.job.Size:
 			return nil

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,12 +10,21 @@ import (
 
 // Day summarises the batches of a day.
 type Day struct {
-	Date     string   `json:"date"`
-	Batches  int      `json:"batches"`
-	Expected int      `json:"expected"`
-	Received int      `json:"received"`
-	Missing  []string `json:"missing,omitempty"`
-	Verdict  Verdict  `json:"verdict"`
+	Date     string     `json:"date"`
+	Batches  int        `json:"batches"`
+	Expected int        `json:"expected"`
+	Received int        `json:"received"`
+	Missing  []string   `json:"missing,omitempty"`
+	Verdict  Verdict    `json:"verdict"`
+	Files    []Received `json:"files,omitempty"`
+}
+
+// Received is one expected file of a day.
+type Received struct {
+	FileID   string `json:"file"`
+	Received bool   `json:"received"`
+	BatchID  string `json:"batch"` // the batch that received it, or else the last that expected it
+	Late     bool   `json:"late,omitempty"`
 }
 
 // Verdict says whether a day is complete.
@@ -30,9 +40,10 @@ const (
 )
 
 // Audit reports for each day of a month whether all expected files were received. A
-// file counts as received if any batch of its day completed it. It is one query of
-// PollingDateIndex for each day.
-func (t *Batches) Audit(ctx context.Context, month string, today string) ([]Day, error) {
+// file counts as received if any batch of its day completed it, or if it was completed
+// after its batch ended. It is one query of PollingDateIndex for each day, and for the
+// days with missing files one of BatchIndex for each batch.
+func (t *Batches) Audit(ctx context.Context, jobs *Jobs, month string, today string) ([]Day, error) {
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
 		return nil, fmt.Errorf("%.40q is not a month such as 2026-03", month)
@@ -48,7 +59,14 @@ func (t *Batches) Audit(ctx context.Context, month string, today string) ([]Day,
 		if err != nil {
 			return nil, err
 		}
-		day := judge(date, batches)
+		day := judge(date, batches, nil)
+		if len(day.Missing) > 0 {
+			late, err := jobs.OfDay(ctx, batches)
+			if err != nil {
+				return nil, err
+			}
+			day = judge(date, batches, late)
+		}
 		if day.Verdict == None && date == today {
 			day.Verdict = Ahead
 		}
@@ -57,39 +75,43 @@ func (t *Batches) Audit(ctx context.Context, month string, today string) ([]Day,
 	return days, nil
 }
 
-// judge summarises the batches of a day.
-func judge(date string, batches []*Batch) Day {
+// judge summarises the batches of a day, with its jobs if they were read.
+func judge(date string, batches []*Batch, jobs map[string]*Job) Day {
 	day := Day{Date: date, Batches: len(batches), Verdict: Whole}
 	if len(batches) == 0 {
 		day.Verdict = None
 		return day
 	}
-	received := make(map[string]bool)
+	files := make(map[string]Received)
 	known := false // whether any batch has a list of files
 	running := false
 	for _, b := range batches {
 		for _, id := range b.ExpectedFiles {
-			if !received[id] {
-				received[id] = false
+			if !files[id].Received {
+				j := jobs[id]
+				late := j != nil && j.Status == Completed
+				files[id] = Received{FileID: id, BatchID: b.BatchID, Received: late, Late: late && b.Over()}
 			}
 		}
 		for _, id := range b.CompletedFiles {
-			received[id] = true
+			files[id] = Received{FileID: id, BatchID: b.BatchID, Received: true}
 		}
 		known = known || len(b.ExpectedFiles) > 0 || b.Status == Completed
 		running = running || !b.Over()
 	}
-	day.Expected = len(received)
-	for id, there := range received {
-		if there {
+	day.Expected = len(files)
+	for id, f := range files {
+		day.Files = append(day.Files, f)
+		if f.Received {
 			day.Received++
 		} else {
 			day.Missing = append(day.Missing, id)
 		}
 	}
 	slices.Sort(day.Missing)
+	slices.SortFunc(day.Files, func(a, b Received) int { return cmp.Compare(a.FileID, b.FileID) })
 	switch {
-	case known && len(day.Missing) == 0:
+	case known && len(day.Missing) == 0 && (!running || jobs == nil):
 	case running:
 		day.Verdict = Running
 	default:

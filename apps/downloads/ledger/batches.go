@@ -33,6 +33,7 @@ type Batch struct {
 	TTL            int64  // epoch s
 
 	ErrorMessage string `dynamodbav:",omitempty"` // why it failed
+	ReopenedAt   string `dynamodbav:",omitempty"` // when a batch that had ended was continued
 }
 
 // Outstanding returns the expected files that have neither completed nor failed.
@@ -79,39 +80,44 @@ func NewID(date string) string {
 	return "batch-" + date + "-" + uuid.NewString()[:8]
 }
 
-// Create writes a batch's record. It returns ErrLost if the id exists.
-func (t *Batches) Create(ctx context.Context, id, date string) error {
+// Create writes a batch's record and returns it. The error is ErrLost if the id exists.
+func (t *Batches) Create(ctx context.Context, id, date string) (*Batch, error) {
 	now := t.Now()
-	item, err := attributevalue.MarshalMap(Batch{
+	b := &Batch{
 		BatchID: id, PollingDate: date, Status: Initiated,
 		StartTime: stamp(now), CreatedAt: stamp(now), UpdatedAt: stamp(now),
 		TTL: now.Add(keepBatches).Unix(),
-	})
+	}
+	item, err := attributevalue.MarshalMap(b)
 	if err != nil {
-		return fmt.Errorf("create batch %s: %w", id, err)
+		return nil, fmt.Errorf("create batch %s: %w", id, err)
 	}
 	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(BatchesTable), Item: item, ConditionExpression: aws.String("attribute_not_exists(BatchID)"),
 	})
-	return describe("create", id, err)
+	if err := describe("create", id, err); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Expect records the files of a batch, whose jobs have been written, and makes it
-// queued. If there are none, reason says why.
-func (t *Batches) Expect(ctx context.Context, id string, files []string, reason string) error {
+// queued. If there are none, reason says why. Like all updates it returns the batch as
+// it is now.
+func (t *Batches) Expect(ctx context.Context, id string, files []string, reason string) (*Batch, error) {
 	change := expression.Set(name("Status"), expression.Value(Queued)).Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
 	return t.update(ctx, "queue", id, Initiated, withReason(withSet(change, "ExpectedFiles", files), reason))
 }
 
 // ExpectMore adds files to a queued batch.
-func (t *Batches) ExpectMore(ctx context.Context, id string, files []string) error {
+func (t *Batches) ExpectMore(ctx context.Context, id string, files []string) (*Batch, error) {
 	change := expression.Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
 	return t.update(ctx, "extend", id, Queued, withSet(change, "ExpectedFiles", files))
 }
 
 // Finish ends a queued batch as Completed, Failed or Timeout and records how its
 // files ended.
-func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, failed []string, reason string) error {
+func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, failed []string, reason string) (*Batch, error) {
 	if as != Completed && as != Failed && as != Timeout {
 		panic(fmt.Sprintf("a batch cannot end as %q", as))
 	}
@@ -122,6 +128,21 @@ func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, f
 	}
 	change = withSet(withSet(change, "CompletedFiles", completed), "FailedFiles", failed)
 	return t.update(ctx, "end", id, Queued, withReason(change, reason))
+}
+
+// Reopen makes a batch that failed or timed out queued again, because files of it were
+// queued again. Which files failed is found out again; its time starts now.
+func (t *Batches) Reopen(ctx context.Context, b *Batch) (*Batch, error) {
+	if b.Status != Failed && b.Status != Timeout {
+		return nil, fmt.Errorf("reopen batch %s, which is %s: %w", b.BatchID, b.Status, ErrLost)
+	}
+	now := stamp(t.Now())
+	change := expression.Set(name("Status"), expression.Value(Queued)).Set(name("UpdatedAt"), expression.Value(now)).Set(name("ReopenedAt"), expression.Value(now)).
+		Remove(name("FailedFiles")).Remove(name("TimeoutAt"))
+	if !slices.ContainsFunc(b.ExpectedFiles, Refused) { // of those the message has the reasons
+		change = change.Remove(name("ErrorMessage"))
+	}
+	return t.update(ctx, "reopen", b.BatchID, b.Status, change)
 }
 
 // withSet adds to a set. DynamoDB has no empty sets, so an empty one is no change.
@@ -139,17 +160,29 @@ func withReason(change expression.UpdateBuilder, reason string) expression.Updat
 	return change.Set(name("ErrorMessage"), expression.Value(short(reason, 2000)))
 }
 
-func (t *Batches) update(ctx context.Context, verb, id string, from Status, change expression.UpdateBuilder) error {
+func (t *Batches) update(ctx context.Context, verb, id string, from Status, change expression.UpdateBuilder) (*Batch, error) {
 	e, err := expression.NewBuilder().WithUpdate(change).WithCondition(name("Status").Equal(expression.Value(from))).Build()
 	if err != nil {
-		return fmt.Errorf("%s batch %s: %w", verb, id, err)
+		return nil, fmt.Errorf("%s batch %s: %w", verb, id, err)
 	}
-	_, err = t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	answer, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(BatchesTable), Key: key("BatchID", id),
 		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
 		ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+		ReturnValues: types.ReturnValueAllNew,
 	})
-	return describe(verb, id, err)
+	if err := describe(verb, id, err); err != nil {
+		return nil, err
+	}
+	return readBatch(id, answer.Attributes)
+}
+
+func readBatch(id string, item map[string]types.AttributeValue) (*Batch, error) {
+	b := new(Batch)
+	if err := attributevalue.UnmarshalMap(item, b); err != nil {
+		return nil, fmt.Errorf("read batch %s: %w", id, err)
+	}
+	return b, nil
 }
 
 func describe(verb, id string, err error) error {
@@ -172,11 +205,7 @@ func (t *Batches) Get(ctx context.Context, id string) (*Batch, error) {
 	if answer.Item == nil {
 		return nil, fmt.Errorf("batch %.80q: %w", id, ErrUnknown)
 	}
-	b := new(Batch)
-	if err := attributevalue.UnmarshalMap(answer.Item, b); err != nil {
-		return nil, fmt.Errorf("read batch %s: %w", id, err)
-	}
-	return b, nil
+	return readBatch(id, answer.Item)
 }
 
 // OfDay reads the batches of a day, earliest first: all, or those with a status.

@@ -51,7 +51,7 @@ type Job struct {
 	EncryptedAESKey string
 	EncodedAESIV    string
 	CreatedAt       string
-	StatusUpdatedAt int64  // epoch ms; updated by heartbeats and by resending a message
+	StatusUpdatedAt int64  // epoch ms; when the job got its status
 	CompletedAt     string `dynamodbav:",omitempty"`
 	ErrorMessage    string `dynamodbav:",omitempty"`
 	TTL             int64  // epoch s
@@ -60,6 +60,11 @@ type Job struct {
 	SHA256 []byte `dynamodbav:",omitempty"` // of the file, decrypted; empty if the upstream must be asked again
 	Claim  string `dynamodbav:",omitempty"` // the last claim
 	Tries  int    `dynamodbav:",omitempty"` // number of claims; starts at 1 after a requeue
+	Events string `dynamodbav:",omitempty"` // what went wrong during the last claim, in a few words
+
+	SentAt      int64 `dynamodbav:",omitempty"` // epoch ms; when its message was last sent
+	HeartbeatAt int64 `dynamodbav:",omitempty"` // epoch ms; the last heartbeat of a claim
+	Received    int64 `dynamodbav:",omitempty"` // bytes at the last heartbeat
 
 	Broken error `dynamodbav:"-"` // why the record is invalid
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,6 +28,7 @@ func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	j.Status = Available
 	j.CreatedAt = stamp(now)
 	j.StatusUpdatedAt = now.UnixMilli()
+	j.SentAt = j.StatusUpdatedAt
 	j.TTL = now.Add(keepJobs).Unix()
 	item, err := attributevalue.MarshalMap(j)
 	if err != nil {
@@ -47,9 +49,12 @@ func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	return nil, nil
 }
 
-// TakeOver makes a failed job of an earlier batch available for another batch, with
-// the upstream's current metadata.
-func (t *Jobs) TakeOver(ctx context.Context, j Job) error {
+// TakeOver makes a failed job of an earlier batch, as it was read, available for another
+// batch, with the upstream's current metadata.
+func (t *Jobs) TakeOver(ctx context.Context, there *Job, j Job) error {
+	if there.Status != Failed && there.Status != Error || there.BatchID == j.BatchID {
+		return fmt.Errorf("take over job %s, which is %s for %s: %w", j.FileID, there.Status, there.BatchID, ErrLost)
+	}
 	now := t.Now()
 	_, err := t.update(ctx, "take over", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
@@ -60,23 +65,25 @@ func (t *Jobs) TakeOver(ctx context.Context, j Job) error {
 			Set(name("Size"), expression.Value(j.Size)).
 			Set(name("SHA256"), expression.Value(j.SHA256)).
 			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
+			Set(name("SentAt"), expression.Value(now.UnixMilli())).
 			Set(name("TTL"), expression.Value(now.Add(keepJobs).Unix())).
-			Set(name("Tries"), expression.Value(1)).Remove(name("ErrorMessage")),
-		name("Status").In(expression.Value(Failed), expression.Value(Error)).
-			And(name("BatchID").NotEqual(expression.Value(j.BatchID))))
+			Set(name("Tries"), expression.Value(1)).Remove(name("ErrorMessage")).Remove(name("Events")),
+		name("Status").Equal(expression.Value(there.Status)).And(name("StatusUpdatedAt").Equal(expression.Value(there.StatusUpdatedAt))))
 	return err
 }
 
 // Claim claims an available job: one of any number of callers succeeds. The others
 // get ErrLost and the job.
 func (t *Jobs) Claim(ctx context.Context, id, claim string) (*Job, error) {
+	now := t.Now().UnixMilli()
 	mine := func(there *Job) bool { return there.Status == Downloading && there.Claim == claim }
 	return t.update(ctx, "claim", id, mine,
 		expression.Set(name("Status"), expression.Value(Downloading)).
-			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
+			Set(name("StatusUpdatedAt"), expression.Value(now)).
+			Set(name("HeartbeatAt"), expression.Value(now)).
 			Set(name("Claim"), expression.Value(claim)).
 			Add(name("Tries"), expression.Value(1)).
-			Remove(name("ErrorMessage")),
+			Remove(name("ErrorMessage")).Remove(name("Events")).Remove(name("Received")).Remove(name("SentAt")),
 		name("Status").Equal(expression.Value(Available)))
 }
 
@@ -85,13 +92,24 @@ func held(j *Job) expression.ConditionBuilder {
 	return name("Status").Equal(expression.Value(Downloading)).And(name("Claim").Equal(expression.Value(j.Claim)))
 }
 
-// Beat writes a heartbeat of the job's claim. The time always grows, even if the
-// clock does not, so that a sweeper sees it change.
-func (t *Jobs) Beat(ctx context.Context, j *Job) error {
-	at := max(t.Now().UnixMilli(), j.StatusUpdatedAt+1)
-	_, err := t.update(ctx, "keep", j.FileID, nil, expression.Set(name("StatusUpdatedAt"), expression.Value(at)), held(j))
+// same is the condition that a time has not changed since the job was read. Records of
+// earlier versions lack the time.
+func same(attribute string, read int64) expression.ConditionBuilder {
+	if read == 0 {
+		return expression.AttributeNotExists(name(attribute))
+	}
+	return name(attribute).Equal(expression.Value(read))
+}
+
+// Beat writes a heartbeat of the job's claim, with the bytes received so far. The time
+// always grows, even if the clock does not, so that a sweeper sees it change. When the
+// job got its status does not change.
+func (t *Jobs) Beat(ctx context.Context, j *Job, received int64) error {
+	at := max(t.Now().UnixMilli(), j.HeartbeatAt+1)
+	_, err := t.update(ctx, "keep", j.FileID, nil,
+		expression.Set(name("HeartbeatAt"), expression.Value(at)).Set(name("Received"), expression.Value(received)), held(j))
 	if err == nil {
-		j.StatusUpdatedAt = at
+		j.HeartbeatAt = at
 	}
 	return err
 }
@@ -116,11 +134,11 @@ func (t *Jobs) Renew(ctx context.Context, j *Job, fresh Job) error {
 func (t *Jobs) Complete(ctx context.Context, j *Job) error {
 	now := t.Now()
 	mine := func(there *Job) bool { return there.Status == Completed && there.Claim == j.Claim }
-	_, err := t.update(ctx, "complete", j.FileID, mine,
-		expression.Set(name("Status"), expression.Value(Completed)).
-			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
-			Set(name("CompletedAt"), expression.Value(stamp(now))),
-		held(j))
+	change := expression.Set(name("Status"), expression.Value(Completed)).
+		Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
+		Set(name("CompletedAt"), expression.Value(stamp(now))).
+		Remove(name("HeartbeatAt")).Remove(name("Received"))
+	_, err := t.update(ctx, "complete", j.FileID, mine, withEvents(change, j), held(j))
 	return err
 }
 
@@ -131,44 +149,61 @@ func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error
 		panic(fmt.Sprintf("a job cannot fail as %q", as))
 	}
 	mine := func(there *Job) bool { return there.Status == as && there.Claim == j.Claim }
-	_, err := t.update(ctx, "fail", j.FileID, mine,
-		expression.Set(name("Status"), expression.Value(as)).
-			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
-			Set(name("ErrorMessage"), expression.Value(short(reason, 1000))).
-			Remove(name("Size")).Remove(name("SHA256")),
-		held(j))
+	change := expression.Set(name("Status"), expression.Value(as)).
+		Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
+		Set(name("ErrorMessage"), expression.Value(short(reason, 1000))).
+		Remove(name("Size")).Remove(name("SHA256")).Remove(name("HeartbeatAt")).Remove(name("Received"))
+	_, err := t.update(ctx, "fail", j.FileID, mine, withEvents(change, j), held(j))
 	return err
+}
+
+func withEvents(change expression.UpdateBuilder, j *Job) expression.UpdateBuilder {
+	if j.Events == "" {
+		return change
+	}
+	return change.Set(name("Events"), expression.Value(short(j.Events, 100)))
 }
 
 // Release makes a job that is being downloaded available again, because its claim is
-// given up or has expired. A job that changed since it was read is not changed.
+// given up or has expired. A job that had a heartbeat since it was read is not changed.
 func (t *Jobs) Release(ctx context.Context, j *Job) error {
+	now := t.Now().UnixMilli()
 	_, err := t.update(ctx, "release", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
-			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())),
-		held(j).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
+			Set(name("StatusUpdatedAt"), expression.Value(now)).
+			Set(name("SentAt"), expression.Value(now)).
+			Remove(name("HeartbeatAt")).Remove(name("Received")),
+		held(j).And(same("HeartbeatAt", j.HeartbeatAt)))
 	return err
 }
 
-// Requeue makes a failed or stuck job available again, for an operator. A job that
-// changed since it was read is not changed.
-func (t *Jobs) Requeue(ctx context.Context, j *Job) error {
-	_, err := t.update(ctx, "requeue", j.FileID, nil,
+// Requeue makes a failed or stuck job available again, for an operator. It returns the
+// job as it is now. A job that changed since it was read is not changed, and a completed
+// one never is. A job that is available stays so, since when it has been.
+func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
+	switch j.Status {
+	case Available:
+		return t.Touch(ctx, j)
+	case Completed:
+		return j, fmt.Errorf("requeue job %s, which is %s: %w", j.FileID, j.Status, ErrLost)
+	}
+	now := t.Now()
+	return t.update(ctx, "requeue", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
-			Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
-			Set(name("Tries"), expression.Value(1)).Remove(name("ErrorMessage")),
-		name("Status").In(expression.Value(Available), expression.Value(Downloading), expression.Value(Failed), expression.Value(Error)).
-			And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
-	return err
+			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
+			Set(name("SentAt"), expression.Value(now.UnixMilli())).
+			Set(name("TTL"), expression.Value(now.Add(keepJobs).Unix())).
+			Set(name("Tries"), expression.Value(1)).
+			Remove(name("ErrorMessage")).Remove(name("Events")).Remove(name("HeartbeatAt")).Remove(name("Received")),
+		name("Status").Equal(expression.Value(j.Status)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
 }
 
 // Touch records that the message of an available job is sent again now. Of several
 // concurrent callers one succeeds.
-func (t *Jobs) Touch(ctx context.Context, j *Job) error {
-	_, err := t.update(ctx, "touch", j.FileID, nil,
-		expression.Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())),
-		name("Status").Equal(expression.Value(Available)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
-	return err
+func (t *Jobs) Touch(ctx context.Context, j *Job) (*Job, error) {
+	return t.update(ctx, "touch", j.FileID, nil,
+		expression.Set(name("SentAt"), expression.Value(max(t.Now().UnixMilli(), j.SentAt+1))),
+		name("Status").Equal(expression.Value(Available)).And(same("SentAt", j.SentAt)))
 }
 
 // Get reads a job with a consistent read.
@@ -183,16 +218,16 @@ func (t *Jobs) Get(ctx context.Context, id string) (*Job, error) {
 	return read(answer.Item), nil
 }
 
-// ByStatus reads the jobs with a status, oldest first, up to and including a time.
-func (t *Jobs) ByStatus(ctx context.Context, s Status, until time.Time) iter.Seq2[*Job, error] {
-	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
-		And(expression.Key("StatusUpdatedAt").LessThanEqual(expression.Value(until.UnixMilli()))))
+// ByStatus reads the jobs with a status, the one that has had it longest first.
+func (t *Jobs) ByStatus(ctx context.Context, s Status) iter.Seq2[*Job, error] {
+	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)))
 }
 
-// After reads the jobs with a status whose time is after another.
-func (t *Jobs) After(ctx context.Context, s Status, after time.Time) iter.Seq2[*Job, error] {
+// Since reads the jobs that got a status at a time or before, and still have it, the
+// oldest first.
+func (t *Jobs) Since(ctx context.Context, s Status, until time.Time) iter.Seq2[*Job, error] {
 	return t.query(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)).
-		And(expression.Key("StatusUpdatedAt").GreaterThan(expression.Value(after.UnixMilli()))))
+		And(expression.Key("StatusUpdatedAt").LessThanEqual(expression.Value(until.UnixMilli()))))
 }
 
 // OfBatch reads the jobs of a batch: all, or those with a status.
@@ -204,22 +239,61 @@ func (t *Jobs) OfBatch(ctx context.Context, batch string, s Status) iter.Seq2[*J
 	return t.query(ctx, BatchIndex, of)
 }
 
-// Count counts the jobs of a batch with a status, up to a limit; a limit of 1 is the
-// cheapest way to find out whether there are any.
-func (t *Jobs) Count(ctx context.Context, batch string, s Status, most int32) (int, error) {
-	of, err := expression.NewBuilder().WithKeyCondition(expression.Key("BatchID").Equal(expression.Value(batch)).And(expression.Key("Status").Equal(expression.Value(s)))).Build()
+// Any reports whether a batch has jobs with a status: a query that reads one item.
+func (t *Jobs) Any(ctx context.Context, batch string, s Status) (bool, error) {
+	n, err := t.count(ctx, BatchIndex, expression.Key("BatchID").Equal(expression.Value(batch)).And(expression.Key("Status").Equal(expression.Value(s))), 1)
+	if err != nil {
+		return false, fmt.Errorf("count the %s jobs of batch %s: %w", s, batch, err)
+	}
+	return n > 0, nil
+}
+
+// Count counts the jobs with a status, of all batches.
+func (t *Jobs) Count(ctx context.Context, s Status) (int, error) {
+	n, err := t.count(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)), math.MaxInt32)
+	if err != nil {
+		return 0, fmt.Errorf("count the %s jobs: %w", s, err)
+	}
+	return n, nil
+}
+
+// Oldest returns since when the job that has had a status longest has it; the zero time
+// if there is none.
+func (t *Jobs) Oldest(ctx context.Context, s Status) (time.Time, error) {
+	e, err := expression.NewBuilder().WithKeyCondition(expression.Key("Status").Equal(expression.Value(s))).Build()
+	if err != nil {
+		return time.Time{}, err
+	}
+	answer, err := t.DB.Query(ctx, &dynamodb.QueryInput{
+		TableName: aws.String(JobsTable), IndexName: aws.String(StatusIndex), Limit: aws.Int32(1),
+		KeyConditionExpression: e.KeyCondition(), ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the oldest %s job: %w", s, err)
+	}
+	if len(answer.Items) == 0 {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(read(answer.Items[0]).StatusUpdatedAt), nil
+}
+
+func (t *Jobs) count(ctx context.Context, index string, condition expression.KeyConditionBuilder, most int32) (int, error) {
+	of, err := expression.NewBuilder().WithKeyCondition(condition).Build()
 	if err != nil {
 		return 0, err
 	}
 	in := &dynamodb.QueryInput{
-		TableName: aws.String(JobsTable), IndexName: aws.String(BatchIndex), Select: types.SelectCount, Limit: aws.Int32(most),
+		TableName: aws.String(JobsTable), IndexName: aws.String(index), Select: types.SelectCount,
 		KeyConditionExpression: of.KeyCondition(), ExpressionAttributeNames: of.Names(), ExpressionAttributeValues: of.Values(),
+	}
+	if most < math.MaxInt32 {
+		in.Limit = aws.Int32(most)
 	}
 	sum := 0
 	for {
 		answer, err := t.DB.Query(ctx, in)
 		if err != nil {
-			return 0, fmt.Errorf("count the %s jobs of batch %s: %w", s, batch, err)
+			return 0, err
 		}
 		sum += int(answer.Count)
 		if answer.LastEvaluatedKey == nil || sum >= int(most) {
@@ -309,7 +383,7 @@ func read(item map[string]types.AttributeValue) *Job {
 	} else {
 		j = &Job{Broken: err}
 	}
-	for attribute, field := range map[string]any{"FileID": &j.FileID, "BatchID": &j.BatchID, "Status": &j.Status, "Claim": &j.Claim, "StatusUpdatedAt": &j.StatusUpdatedAt, "Tries": &j.Tries, "Entity": &j.Entity, "DownloadDate": &j.DownloadDate, "ErrorMessage": &j.ErrorMessage} {
+	for attribute, field := range map[string]any{"FileID": &j.FileID, "BatchID": &j.BatchID, "Status": &j.Status, "Claim": &j.Claim, "StatusUpdatedAt": &j.StatusUpdatedAt, "Tries": &j.Tries, "HeartbeatAt": &j.HeartbeatAt, "SentAt": &j.SentAt, "Entity": &j.Entity, "DownloadDate": &j.DownloadDate, "ErrorMessage": &j.ErrorMessage} {
 		_ = attributevalue.Unmarshal(item[attribute], field) // stays empty
 	}
 	return j

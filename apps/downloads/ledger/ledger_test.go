@@ -106,7 +106,7 @@ func TestAccessPatterns(t *testing.T) {
 		name, operation string
 		do              func() error
 	}{
-		{"create batch record", "PutItem data-download-batches ", func() error { return b.batches.Create(ctx, id, date) }},
+		{"create batch record", "PutItem data-download-batches ", func() error { return second(b.batches.Create(ctx, id, date)) }},
 		{"write new job record", "PutItem data-download-jobs ", func() error {
 			for _, e := range []string{"accounts", "cards"} {
 				if there, err := b.jobs.Queue(ctx, job(e, id)); err != nil || there != nil {
@@ -120,7 +120,7 @@ func TestAccessPatterns(t *testing.T) {
 			return err
 		}},
 		{"update batch", "UpdateItem data-download-batches ", func() error {
-			return b.batches.Expect(ctx, id, []string{"accounts-" + date, "cards-" + date}, "")
+			return second(b.batches.Expect(ctx, id, []string{"accounts-" + date, "cards-" + date}, ""))
 		}},
 		{"claim a file", "UpdateItem data-download-jobs ", func() (err error) {
 			claimed, err = b.jobs.Claim(ctx, "accounts-"+date, "me")
@@ -128,10 +128,10 @@ func TestAccessPatterns(t *testing.T) {
 		}},
 		{"find stuck files", "Query data-download-jobs StatusIndex", func() error {
 			b.now = b.now.Add(31 * time.Minute)
-			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-30*time.Minute))); !slices.Equal(got, []string{"accounts-" + date}) {
+			if got := collect(t, b.jobs.Since(ctx, ledger.Downloading, b.now.Add(-30*time.Minute))); !slices.Equal(got, []string{"accounts-" + date}) {
 				return fmt.Errorf("stuck files are %v", got)
 			}
-			if got := collect(t, b.jobs.ByStatus(ctx, ledger.Downloading, b.now.Add(-40*time.Minute))); got != nil {
+			if got := collect(t, b.jobs.Since(ctx, ledger.Downloading, b.now.Add(-40*time.Minute))); got != nil {
 				return fmt.Errorf("longer stuck files are %v", got)
 			}
 			return nil
@@ -168,7 +168,7 @@ func TestAccessPatterns(t *testing.T) {
 			if err == nil && len(found) != 0 {
 				err = fmt.Errorf("found %v before", found)
 			}
-			if err := errors.Join(err, b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "late")); err != nil {
+			if err := errors.Join(err, second(b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "late"))); err != nil {
 				return err
 			}
 			found, err = b.batches.OfDay(ctx, date, ledger.Timeout)
@@ -239,15 +239,15 @@ func TestJobMachine(t *testing.T) {
 		do   func(*ledger.Job) error
 	}{
 		{"claim", "available", func(j *ledger.Job) error { _, err := b.jobs.Claim(ctx, j.FileID, "other"); return err }},
-		{"keep", "downloading", func(j *ledger.Job) error { return b.jobs.Beat(ctx, j) }},
+		{"keep", "downloading", func(j *ledger.Job) error { return b.jobs.Beat(ctx, j, 1) }},
 		{"renew", "downloading", func(j *ledger.Job) error { return b.jobs.Renew(ctx, j, *j) }},
 		{"complete", "downloading", func(j *ledger.Job) error { return b.jobs.Complete(ctx, j) }},
 		{"fail", "downloading", func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "r") }},
 		{"release", "downloading", func(j *ledger.Job) error { return b.jobs.Release(ctx, j) }},
-		{"touch", "available", func(j *ledger.Job) error { return b.jobs.Touch(ctx, j) }},
-		{"requeue", "available downloading failed error", func(j *ledger.Job) error { return b.jobs.Requeue(ctx, j) }},
-		{"take over", "failed error", func(j *ledger.Job) error { k := *j; k.BatchID = "another"; return b.jobs.TakeOver(ctx, k) }},
-		{"take over as the same batch", "", func(j *ledger.Job) error { return b.jobs.TakeOver(ctx, *j) }},
+		{"touch", "available", func(j *ledger.Job) error { return second(b.jobs.Touch(ctx, j)) }},
+		{"requeue", "available downloading failed error", func(j *ledger.Job) error { return second(b.jobs.Requeue(ctx, j)) }},
+		{"take over", "failed error", func(j *ledger.Job) error { k := *j; k.BatchID = "another"; return b.jobs.TakeOver(ctx, j, k) }},
+		{"take over as the same batch", "", func(j *ledger.Job) error { return b.jobs.TakeOver(ctx, j, *j) }},
 	}
 	n := 0
 	for from, do := range reach {
@@ -293,7 +293,7 @@ func TestStrangersClaim(t *testing.T) {
 	theirs := *mine
 	theirs.Claim = "theirs"
 	for name, err := range map[string]error{
-		"beat": b.jobs.Beat(ctx, &theirs), "complete": b.jobs.Complete(ctx, &theirs), "fail": b.jobs.Fail(ctx, &theirs, ledger.Error, ""), "release": b.jobs.Release(ctx, &theirs),
+		"beat": b.jobs.Beat(ctx, &theirs, 1), "complete": b.jobs.Complete(ctx, &theirs), "fail": b.jobs.Fail(ctx, &theirs, ledger.Error, ""), "release": b.jobs.Release(ctx, &theirs),
 	} {
 		if !errors.Is(err, ledger.ErrLost) {
 			t.Errorf("%s with a foreign claim: %v", name, err)
@@ -301,10 +301,10 @@ func TestStrangersClaim(t *testing.T) {
 	}
 	// The time grows although the clock is fixed, or set back.
 	b.now = b.now.Add(-time.Hour)
-	before := mine.StatusUpdatedAt
-	must(t, b.jobs.Beat(ctx, mine))
-	if mine.StatusUpdatedAt <= before {
-		t.Errorf("a heartbeat at %d after one at %d", mine.StatusUpdatedAt, before)
+	before := mine.HeartbeatAt
+	must(t, b.jobs.Beat(ctx, mine, 1))
+	if mine.HeartbeatAt <= before {
+		t.Errorf("a heartbeat at %d after one at %d", mine.HeartbeatAt, before)
 	}
 	for _, err := range []error{b.jobs.Complete(ctx, &ledger.Job{FileID: "nobody", Claim: "x"}), second(b.jobs.Claim(ctx, "nobody", "x")), second(b.jobs.Get(ctx, "nobody"))} {
 		if !errors.Is(err, ledger.ErrUnknown) {
@@ -313,7 +313,7 @@ func TestStrangersClaim(t *testing.T) {
 	}
 }
 
-func second(_ *ledger.Job, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
 
 // From each status of a batch, each change succeeds or fails as the state machine says.
 func TestBatchMachine(t *testing.T) {
@@ -321,19 +321,32 @@ func TestBatchMachine(t *testing.T) {
 	ctx := t.Context()
 	ids := []string{"a-" + date}
 	steps := map[ledger.Status]func(id string) error{
-		ledger.Queued:    func(id string) error { return b.batches.Expect(ctx, id, ids, "") },
-		ledger.Completed: func(id string) error { return b.batches.Finish(ctx, id, ledger.Completed, ids, nil, "") },
-		ledger.Failed:    func(id string) error { return b.batches.Finish(ctx, id, ledger.Failed, nil, ids, "r") },
-		ledger.Timeout:   func(id string) error { return b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "r") },
+		ledger.Queued:    func(id string) error { return second(b.batches.Expect(ctx, id, ids, "")) },
+		ledger.Completed: func(id string) error { return second(b.batches.Finish(ctx, id, ledger.Completed, ids, nil, "")) },
+		ledger.Failed:    func(id string) error { return second(b.batches.Finish(ctx, id, ledger.Failed, nil, ids, "r")) },
+		ledger.Timeout:   func(id string) error { return second(b.batches.Finish(ctx, id, ledger.Timeout, nil, nil, "r")) },
+		"reopened": func(id string) error {
+			now, err := b.batches.Get(ctx, id)
+			if err != nil {
+				return err
+			}
+			after, err := b.batches.Reopen(ctx, now)
+			if err == nil && (after.Status != ledger.Queued || after.FailedFiles != nil || after.TimeoutAt != "" || after.ErrorMessage != "" || after.ReopenedAt == "" || !slices.Equal(after.ExpectedFiles, ids)) {
+				t.Errorf("reopened it is %+v", after)
+			}
+			return err
+		},
 	}
 	allowed := map[ledger.Status][]ledger.Status{
 		ledger.Initiated: {ledger.Queued},
 		ledger.Queued:    {ledger.Completed, ledger.Failed, ledger.Timeout},
+		ledger.Failed:    {"reopened"},
+		ledger.Timeout:   {"reopened"},
 	}
 	for _, from := range []ledger.Status{ledger.Initiated, ledger.Queued, ledger.Completed, ledger.Failed, ledger.Timeout} {
 		for to, step := range steps {
 			id := ledger.NewID(date)
-			must(t, b.batches.Create(ctx, id, date))
+			must(t, second(b.batches.Create(ctx, id, date)))
 			if from != ledger.Initiated {
 				must(t, steps[ledger.Queued](id))
 			}
@@ -343,10 +356,138 @@ func TestBatchMachine(t *testing.T) {
 			if err := step(id); slices.Contains(allowed[from], to) != (err == nil) || err != nil && !errors.Is(err, ledger.ErrLost) {
 				t.Errorf("from %s to %s: %v", from, to, err)
 			}
-			if err := b.batches.Create(ctx, id, date); !errors.Is(err, ledger.ErrLost) {
+			if err := second(b.batches.Create(ctx, id, date)); !errors.Is(err, ledger.ErrLost) {
 				t.Errorf("created again: %v", err)
 			}
 		}
+	}
+}
+
+// When a job got its status is not changed by heartbeats and by messages that are sent
+// again, so files are found by how long they have had it, however alive their downloader
+// and their sweeper are.
+func TestSinceWhen(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	for _, e := range []string{"waiting", "slow"} {
+		must(t, second(b.jobs.Queue(ctx, job(e, "b"))))
+	}
+	slow, err := b.jobs.Claim(ctx, "slow-"+date, "mine")
+	must(t, err)
+	entered := b.now
+	for range 12 {
+		b.now = b.now.Add(5 * time.Minute)
+		must(t, b.jobs.Beat(ctx, slow, 7))
+		waiting, err := b.jobs.Get(ctx, "waiting-"+date)
+		must(t, err)
+		must(t, second(b.jobs.Touch(ctx, waiting)))
+	}
+	for status, id := range map[ledger.Status]string{ledger.Available: "waiting-" + date, ledger.Downloading: "slow-" + date} {
+		if got := collect(t, b.jobs.Since(ctx, status, b.now.Add(-time.Hour))); !slices.Equal(got, []string{id}) {
+			t.Errorf("%s for an hour are %v", status, got)
+		}
+		if got := collect(t, b.jobs.Since(ctx, status, b.now.Add(-61*time.Minute))); got != nil {
+			t.Errorf("%s for longer are %v", status, got)
+		}
+		if since, err := b.jobs.Oldest(ctx, status); err != nil || !since.Equal(entered) {
+			t.Errorf("the oldest %s job has been so since %v, %v", status, since, err)
+		}
+	}
+	now, err := b.jobs.Get(ctx, "slow-"+date)
+	must(t, err)
+	if now.HeartbeatAt != b.now.UnixMilli() || now.Received != 7 {
+		t.Errorf("the heartbeat is at %d with %d bytes", now.HeartbeatAt, now.Received)
+	}
+	// A waiting file that an operator queues again has waited as long as before; a slow
+	// one begins to wait.
+	waiting, err := b.jobs.Get(ctx, "waiting-"+date)
+	must(t, err)
+	if after, err := b.jobs.Requeue(ctx, waiting); err != nil || after.StatusUpdatedAt != entered.UnixMilli() {
+		t.Errorf("requeued it is %+v, %v", after, err)
+	}
+	if after, err := b.jobs.Requeue(ctx, now); err != nil || after.StatusUpdatedAt != b.now.UnixMilli() || after.Status != ledger.Available || after.HeartbeatAt != 0 {
+		t.Errorf("requeued it is %+v, %v", after, err)
+	}
+	for status, want := range map[ledger.Status]int{ledger.Available: 2, ledger.Downloading: 0, ledger.Completed: 0} {
+		if n, err := b.jobs.Count(ctx, status); err != nil || n != want {
+			t.Errorf("%d jobs are %s, %v", n, status, err)
+		}
+	}
+	if since, err := b.jobs.Oldest(ctx, ledger.Failed); err != nil || !since.IsZero() {
+		t.Errorf("the oldest failed job is of %v, %v", since, err)
+	}
+}
+
+// The files of a batch: with their reasons, those of another batch of the day too, and
+// those without a record.
+func TestFiles(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	first, other := ledger.NewID(date), ledger.NewID(date)
+	for _, id := range []string{first, other} {
+		must(t, second(b.batches.Create(ctx, id, date)))
+	}
+	end := map[string]func(*ledger.Job) error{
+		"done":   func(j *ledger.Job) error { return b.jobs.Complete(ctx, j) },
+		"broken": func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "no luck") },
+		"forged": func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Error, "wrong key") },
+		"again":  func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "no luck") },
+		"slow":   func(*ledger.Job) error { return nil },
+	}
+	var ids []string
+	for e, do := range end {
+		must(t, second(b.jobs.Queue(ctx, job(e, first))))
+		ids = append(ids, ledger.FileID(e, date))
+		j, err := b.jobs.Claim(ctx, ledger.FileID(e, date), "mine")
+		must(t, err)
+		must(t, do(j))
+	}
+	now, err := b.batches.Get(ctx, first)
+	must(t, err)
+	describe := func(of *ledger.Batch) (all []string) {
+		batches, err := b.batches.OfDay(ctx, date, "")
+		must(t, err)
+		jobs, err := b.jobs.OfDay(ctx, batches)
+		must(t, err)
+		for _, f := range of.Files(jobs) {
+			all = append(all, fmt.Sprintf("%s %s %s", strings.TrimSuffix(f.FileID, "-"+date), f.Status, f.Reason))
+		}
+		return all
+	}
+	want := []string{"again failed no luck", "broken failed no luck", "done completed ", "forged error wrong key", "slow downloading "}
+	if got := describe(now); !slices.Equal(got, want) {
+		t.Errorf("while it is initiated the files are %q", got)
+	}
+	refused, gone := ledger.RefusedID("x", date), "gone-"+date
+	ids = append(ids, refused, gone)
+	now, err = b.batches.Expect(ctx, first, ids, "")
+	must(t, err)
+	want = []string{"again failed no luck", "broken failed no luck", "done completed ", "forged error wrong key", "gone failed its record was deleted or has expired",
+		"refused.x failed the upstream's entry was not accepted; the batch has the reason", "slow downloading "}
+	if got := describe(now); !slices.Equal(got, want) {
+		t.Errorf("while it is queued the files are %q", got)
+	}
+	if counts := ledger.Tally(now.Files(nil)); counts[ledger.Failed] != len(ids) {
+		t.Errorf("without any record the counts are %v", counts)
+	}
+	now, err = b.batches.Finish(ctx, first, ledger.Timeout, []string{"done-" + date}, []string{"broken-" + date, "forged-" + date, "again-" + date, refused, gone}, "late")
+	must(t, err)
+	was, err := b.jobs.Get(ctx, "again-"+date)
+	must(t, err)
+	must(t, b.jobs.TakeOver(ctx, was, job("again", other)))
+	if err := b.jobs.TakeOver(ctx, was, job("again", "late")); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("taken over twice: %v", err)
+	}
+	want[0] = "again failed it failed, and is available now by " + other
+	want[4] = "gone failed "
+	if got := describe(now); !slices.Equal(got, want) {
+		t.Errorf("after its end the files are %q", got)
+	}
+	// The second batch expects the same files; only one job is its own.
+	second, err := b.batches.Expect(ctx, other, ids[:5], "")
+	must(t, err)
+	if got := describe(second); len(got) != 5 || got[0] != "again available " || got[2] != "done completed " {
+		t.Errorf("the files of the second batch are %q", got)
 	}
 }
 
@@ -360,9 +501,9 @@ func TestLargestBatch(t *testing.T) {
 			ids = append(ids, fmt.Sprintf("%0*d", length, i))
 		}
 		id := ledger.NewID(date)
-		must(t, b.batches.Create(ctx, id, date))
-		must(t, b.batches.Expect(ctx, id, ids, strings.Repeat("r", 3000)))
-		must(t, b.batches.Finish(ctx, id, ledger.Timeout, ids[1:], ids[:1], strings.Repeat("r", 3000)))
+		must(t, second(b.batches.Create(ctx, id, date)))
+		must(t, second(b.batches.Expect(ctx, id, ids, strings.Repeat("r", 3000))))
+		must(t, second(b.batches.Finish(ctx, id, ledger.Timeout, ids[1:], ids[:1], strings.Repeat("r", 3000))))
 		got, err := b.batches.Get(ctx, id)
 		must(t, err)
 		if len(got.ExpectedFiles) != len(ids) || len(got.CompletedFiles)+len(got.FailedFiles) != len(ids) || len(got.Outstanding()) != 0 {
@@ -376,28 +517,29 @@ func TestLargestBatch(t *testing.T) {
 func TestAudit(t *testing.T) {
 	b := start(t)
 	ctx := t.Context()
-	batch := func(day string, as ledger.Status, expected, completed []string) {
+	batch := func(day string, as ledger.Status, expected, completed []string) (id string) {
 		b.now = b.now.Add(time.Second)
-		id := ledger.NewID(day)
-		must(t, b.batches.Create(ctx, id, day))
+		id = ledger.NewID(day)
+		must(t, second(b.batches.Create(ctx, id, day)))
 		if as == ledger.Initiated {
-			return
+			return id
 		}
-		must(t, b.batches.Expect(ctx, id, expected, ""))
+		must(t, second(b.batches.Expect(ctx, id, expected, "")))
 		if as != ledger.Queued {
-			must(t, b.batches.Finish(ctx, id, as, completed, nil, ""))
+			must(t, second(b.batches.Finish(ctx, id, as, completed, nil, "")))
 		}
+		return id
 	}
 	ab := []string{"a", "b"}
 	batch("2026-03-01", ledger.Completed, ab, ab)
-	batch("2026-03-02", ledger.Failed, ab, ab[:1])
+	late := batch("2026-03-02", ledger.Failed, ab, ab[:1])
 	batch("2026-03-03", ledger.Timeout, ab, ab[:1])
 	batch("2026-03-03", ledger.Completed, ab, ab)
 	batch("2026-03-04", ledger.Queued, ab, nil)
 	batch("2026-03-05", ledger.Initiated, nil, nil)
 	batch("2026-03-06", ledger.Timeout, nil, nil)
 	batch("2026-03-07", ledger.Completed, nil, nil)
-	days, err := b.batches.Audit(ctx, "2026-03", "2026-03-09")
+	days, err := b.batches.Audit(ctx, b.jobs, "2026-03", "2026-03-09")
 	must(t, err)
 	var got []string
 	for _, d := range days {
@@ -407,7 +549,18 @@ func TestAudit(t *testing.T) {
 	if len(got) != 31 || !slices.Equal(got[:9], want) || got[30] != "to come 0/0 []" {
 		t.Errorf("the audit is %q", got)
 	}
-	if _, err := b.batches.Audit(ctx, "March", "2026-03-09"); err == nil {
+	// A file that was completed after its batch ended counts, and the list has each file.
+	must(t, second(b.jobs.Queue(ctx, ledger.Job{FileID: "b", BatchID: late, Entity: "b"})))
+	j, err := b.jobs.Claim(ctx, "b", "mine")
+	must(t, err)
+	must(t, b.jobs.Complete(ctx, j))
+	days, err = b.batches.Audit(ctx, b.jobs, "2026-03", "2026-03-09")
+	must(t, err)
+	if d := days[1]; d.Verdict != ledger.Whole || d.Received != 2 || d.Missing != nil ||
+		!slices.Equal(d.Files, []ledger.Received{{FileID: "a", Received: true, BatchID: late}, {FileID: "b", Received: true, BatchID: late, Late: true}}) {
+		t.Errorf("with a late file the day is %+v", d)
+	}
+	if _, err := b.batches.Audit(ctx, b.jobs, "March", "2026-03-09"); err == nil {
 		t.Error("March is accepted as a month")
 	}
 }

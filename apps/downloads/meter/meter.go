@@ -2,6 +2,7 @@
 package meter
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,9 @@ type Meter struct {
 	underway  prometheus.Gauge
 	recovered *prometheus.CounterVec
 	ended     *prometheus.GaugeVec
+
+	mutex sync.Mutex
+	last  map[string]time.Time // when a batch of a status last ended
 }
 
 // New returns a meter and registers its metrics.
@@ -38,6 +42,7 @@ func New(to prometheus.Registerer, changed func()) *Meter {
 	}
 	m := &Meter{
 		Changed:   changed,
+		last:      make(map[string]time.Time),
 		queued:    counter("queued_total", "Files that were queued."),
 		batches:   vector("batches_total", "Batches that ended, by status.", "status"),
 		messages:  vector("messages_total", "Messages received from the queue, by result.", "result"),
@@ -61,8 +66,20 @@ func (m *Meter) Queued() { m.queued.Inc(); m.Changed() }
 // Batch counts the end of a batch.
 func (m *Meter) Batch(status string) {
 	m.batches.WithLabelValues(status).Inc()
-	m.ended.WithLabelValues(status).SetToCurrentTime()
+	m.Earlier(status, time.Now().Format(time.RFC3339Nano))
 	m.Changed()
+}
+
+// Earlier records when a batch ended before this process started.
+func (m *Meter) Earlier(status, at string) {
+	if t, err := time.Parse(time.RFC3339, at); err == nil {
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		if t.After(m.last[status]) {
+			m.last[status] = t
+			m.ended.WithLabelValues(status).Set(float64(t.UnixMilli()) / 1000)
+		}
+	}
 }
 
 // Checked records the duration of a check of a batch, and its way.

@@ -13,11 +13,14 @@ import (
 )
 
 // watch checks a queued batch until it is done or its time is over, and ends it.
-func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
+func (r *run) watch(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error) {
+	for _, id := range b.CompletedFiles { // before it was reopened
+		r.completed[id] = true
+	}
 	for {
 		done, failed, err := r.check(ctx, b)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		completed := slices.DeleteFunc(slices.Clone(b.ExpectedFiles), func(id string) bool { return !r.completed[id] })
 		open := len(b.ExpectedFiles) - len(completed) - len(failed)
@@ -31,7 +34,7 @@ func (r *run) watch(ctx context.Context, b *ledger.Batch) error {
 			return r.Batches.Finish(ctx, b.BatchID, ledger.Completed, completed, nil, "")
 		}
 		if err := r.wait(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -60,21 +63,32 @@ func (r *run) check(ctx context.Context, b *ledger.Batch) (done bool, failed []s
 		}
 	}
 	defer func() { r.Meter.Checked(how, time.Since(start)) }()
-	statuses, err := r.look(ctx, unknown)
+	jobs, err := r.look(ctx, unknown)
 	if err != nil {
 		return false, nil, err
 	}
-	for i, s := range statuses {
-		switch id := unknown[i]; s {
-		case ledger.Completed:
+	for i, j := range jobs {
+		switch id := unknown[i]; {
+		case j == nil:
+			// It was rejected, deleted, or has expired: it will never complete.
+			failed = append(failed, id)
+		case j.Status == ledger.Completed:
 			r.completed[id] = true
-		case ledger.Failed, ledger.Error:
+		case j.Status == ledger.Failed || j.Status == ledger.Error:
 			failed = append(failed, id)
 		default:
 			done = false
+			r.repaired(r.Sweeper.Inspect(ctx, j))
 		}
 	}
 	return done, failed, nil
+}
+
+// repaired logs that a repair failed. It is attempted again at the next check.
+func (r *run) repaired(err error) {
+	if err != nil {
+		r.Log.Warn("repairing files failed; retrying at the next check", "error", err)
+	}
 }
 
 // sift checks a large batch by BatchIndex. Unless its time is over, one unfinished
@@ -84,7 +98,8 @@ func (r *run) check(ctx context.Context, b *ledger.Batch) (done bool, failed []s
 func (r *run) sift(ctx context.Context, batch string, ids []string) (unknown []string, done bool, err error) {
 	if !r.late {
 		for _, s := range []ledger.Status{ledger.Downloading, ledger.Available} {
-			if n, err := r.Jobs.Count(ctx, batch, s, 1); err != nil || n > 0 {
+			if any, err := r.Jobs.Any(ctx, batch, s); err != nil || any {
+				r.repaired(r.Sweeper.SweepDue(ctx))
 				return nil, false, err
 			}
 		}
@@ -107,26 +122,23 @@ func (r *run) sift(ctx context.Context, batch string, ids []string) (unknown []s
 // AtOnce is the number of concurrent lookups.
 const AtOnce = 8
 
-// look reads the statuses of files.
-func (r *run) look(ctx context.Context, ids []string) ([]ledger.Status, error) {
-	statuses := make([]ledger.Status, len(ids))
+// look reads the jobs of files, nil for a file that has none.
+func (r *run) look(ctx context.Context, ids []string) ([]*ledger.Job, error) {
+	jobs := make([]*ledger.Job, len(ids))
 	group, each := errgroup.WithContext(ctx)
 	group.SetLimit(AtOnce)
 	for i, id := range ids {
+		if ledger.Refused(id) {
+			continue
+		}
 		group.Go(func() error {
 			j, err := r.Jobs.Get(each, id)
-			switch {
-			case errors.Is(err, ledger.ErrUnknown):
-				// It was rejected, deleted, or has expired: it will never
-				// complete.
-				statuses[i] = ledger.Failed
-				return nil
-			case err != nil:
+			if err != nil && !errors.Is(err, ledger.ErrUnknown) {
 				return err
 			}
-			statuses[i] = j.Status
+			jobs[i] = j
 			return nil
 		})
 	}
-	return statuses, group.Wait()
+	return jobs, group.Wait()
 }

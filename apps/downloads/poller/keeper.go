@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,17 +16,21 @@ type Keeper struct {
 	Poller   *Poller
 	Schedule *Schedule // nil without a schedule
 	Retry    time.Duration
+	Days     int           // how many days back unfinished batches are searched for at the start
+	Check    time.Duration // how often the clock is compared with the schedule; defaults to a minute
 
 	mutex   sync.Mutex
 	ctx     context.Context
 	driven  map[string]bool
+	again   map[string]bool // driven batches of which files were queued again
 	drivers sync.WaitGroup
+	ensured string // of Run alone: the last day whose scheduled batch is known to exist
 }
 
 // Run drives batches until the context ends, and waits for its goroutines.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.mutex.Lock()
-	k.ctx, k.driven = ctx, make(map[string]bool)
+	k.ctx, k.driven, k.again = ctx, make(map[string]bool), make(map[string]bool)
 	k.mutex.Unlock()
 	defer k.drivers.Wait()
 	for resumed := false; ; {
@@ -35,7 +40,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 				k.Poller.Log.Warn("looking for unfinished batches failed; retrying", "error", err)
 			}
 		}
-		wait := time.Minute
+		wait := k.check()
 		if k.Schedule != nil {
 			var err error
 			if wait, err = k.ensure(ctx); err != nil && ctx.Err() == nil {
@@ -57,20 +62,29 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // ensure starts the batch that is due, unless any process has started it, and
 // returns when to check again. That is soon, whatever the next scheduled time is,
-// since the clock may be set in between.
+// since the clock may be set in between. Only the first check of a day sends a request.
 func (k *Keeper) ensure(ctx context.Context) (time.Duration, error) {
 	now := k.Poller.Batches.Now()
 	date := k.Schedule.Day(k.Schedule.Due(now))
-	id := ledger.ScheduledID(date)
-	err := k.Poller.Batches.Create(ctx, id, date)
-	switch {
-	case err == nil:
-		k.Poller.Log.Info("scheduled batch started", "batch", id, "date", date)
-		k.drive(id)
-	case !errors.Is(err, ledger.ErrLost):
-		return k.Retry, err
+	if date != k.ensured {
+		b, err := k.Poller.Batches.Create(ctx, ledger.ScheduledID(date), date)
+		switch {
+		case err == nil:
+			k.Poller.Log.Info("scheduled batch started", "batch", b.BatchID, "date", date)
+			k.drive(b, true)
+		case !errors.Is(err, ledger.ErrLost):
+			return k.Retry, err
+		}
+		k.ensured = date
 	}
-	return min(time.Minute, k.Schedule.Next(now).Sub(now)), nil
+	return min(k.check(), k.Schedule.Next(now).Sub(now)), nil
+}
+
+func (k *Keeper) check() time.Duration {
+	if k.Check > 0 {
+		return k.Check
+	}
+	return time.Minute
 }
 
 // Trigger starts another batch for a day.
@@ -79,68 +93,209 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 		return "", err
 	}
 	for {
-		id := ledger.NewID(date)
-		err := k.Poller.Batches.Create(ctx, id, date)
+		b, err := k.Poller.Batches.Create(ctx, ledger.NewID(date), date)
 		if errors.Is(err, ledger.ErrLost) {
 			continue // a collision of 32 random bits
 		}
 		if err != nil {
 			return "", err
 		}
-		k.Poller.Log.Info("batch triggered", "batch", id, "date", date)
-		k.drive(id)
-		return id, nil
+		k.Poller.Log.Info("batch triggered", "batch", b.BatchID, "date", date)
+		k.drive(b, true)
+		return b.BatchID, nil
 	}
 }
 
-// resume drives the unfinished batches of all days in the table.
+// resume drives the unfinished batches of earlier processes: those of the last days, by a
+// query for each day, and those of any day that have unfinished files, by two queries.
 func (k *Keeper) resume(ctx context.Context) error {
-	day := k.Poller.Batches.Now().UTC().AddDate(0, 0, 1)
-	for range ledger.KeepDays + 2 {
-		date := day.Format(time.DateOnly)
-		for _, s := range []ledger.Status{ledger.Initiated, ledger.Queued} {
-			batches, err := k.Poller.Batches.OfDay(ctx, date, s)
+	last, due := k.days()
+	for date := last; date >= back(due, k.Days); date = back(date, 1) {
+		found, err := k.Poller.Batches.OfDay(ctx, date, "")
+		if err != nil {
+			return err
+		}
+		for _, b := range found {
+			if b.BatchID == ledger.ScheduledID(date) && date == due {
+				k.ensured = date
+			}
+			if b.Over() {
+				k.Poller.Meter.Earlier(string(b.Status), b.UpdatedAt)
+				continue
+			}
+			k.adopt(b)
+		}
+	}
+	older := make(map[string]bool)
+	for _, s := range []ledger.Status{ledger.Downloading, ledger.Available} {
+		for j, err := range k.Poller.Jobs.ByStatus(ctx, s) {
 			if err != nil {
 				return err
 			}
-			for _, b := range batches {
-				k.Poller.Log.Info("batch resumed", "batch", b.BatchID, "status", b.Status)
-				k.drive(b.BatchID)
+			if j.DownloadDate < back(due, k.Days) {
+				older[j.BatchID] = true
 			}
 		}
-		day = day.AddDate(0, 0, -1)
+	}
+	for id := range older {
+		b, err := k.Poller.Batches.Get(ctx, id)
+		if err != nil && !errors.Is(err, ledger.ErrUnknown) {
+			return err
+		}
+		if err == nil && !b.Over() {
+			k.adopt(b)
+		}
 	}
 	return nil
 }
 
-// drive drives a batch in the background, once, and retries after errors.
-func (k *Keeper) drive(id string) {
+func (k *Keeper) adopt(b *ledger.Batch) {
+	if k.drive(b, false) {
+		k.Poller.Log.Info("batch resumed", "batch", b.BatchID, "status", b.Status)
+	}
+}
+
+// Adopt drives an unfinished batch that somebody has come upon, if this process does not
+// drive it yet. Two processes that drive a batch do no harm.
+func (k *Keeper) Adopt(ctx context.Context, id string) error {
+	k.mutex.Lock()
+	driven := k.driven[id]
+	k.mutex.Unlock()
+	if driven {
+		return nil
+	}
+	b, err := k.Poller.Batches.Get(ctx, id)
+	if err == nil && !b.Over() {
+		k.adopt(b)
+	}
+	return err
+}
+
+// days returns the last day that may have a batch, and the day of the scheduled batch
+// that is due, or today.
+func (k *Keeper) days() (last, due string) {
+	now := k.Poller.Batches.Now()
+	due = now.UTC().Format(time.DateOnly)
+	last = now.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+	if k.Schedule != nil {
+		due = min(due, k.Schedule.Day(k.Schedule.Due(now)))
+	}
+	return last, due
+}
+
+// back returns the day some days before another.
+func back(date string, days int) string {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		panic(fmt.Sprintf("%q is not a day", date))
+	}
+	return day.AddDate(0, 0, -days).Format(time.DateOnly)
+}
+
+// Continue makes a batch follow files that were queued again: one that failed or timed
+// out is reopened, and it is driven to its end.
+func (k *Keeper) Continue(ctx context.Context, id string) (*ledger.Batch, error) {
+	k.mutex.Lock()
+	if k.driven[id] {
+		// It may be about to end, having read the files before.
+		k.again[id] = true
+	}
+	k.mutex.Unlock()
+	b, err := k.Poller.Batches.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if b.Status == ledger.Failed || b.Status == ledger.Timeout {
+		if b, err = k.reopen(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	if !b.Over() {
+		k.drive(b, false)
+	}
+	return b, nil
+}
+
+func (k *Keeper) reopen(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error) {
+	after, err := k.Poller.Batches.Reopen(ctx, b)
+	if errors.Is(err, ledger.ErrLost) {
+		return k.Poller.Batches.Get(ctx, b.BatchID) // another request did it
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.Poller.Log.Info("batch reopened", "batch", b.BatchID, "status", b.Status)
+	return after, nil
+}
+
+// drive drives a batch in the background, once. It reports whether it was not driven yet.
+func (k *Keeper) drive(b *ledger.Batch, fresh bool) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if k.driven[id] || k.ctx == nil || k.ctx.Err() != nil {
-		return // the next process resumes it
+	if k.driven[b.BatchID] || k.ctx == nil || k.ctx.Err() != nil {
+		return false // the next process resumes it
 	}
-	k.driven[id] = true
+	k.driven[b.BatchID] = true
 	ctx := k.ctx
 	k.drivers.Go(func() {
-		defer func() {
-			k.mutex.Lock()
-			defer k.mutex.Unlock()
-			delete(k.driven, id)
-		}()
 		for {
-			_, err := k.Poller.Run(ctx, id)
-			if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrUnknown) {
+			after := k.end(ctx, b, fresh)
+			if again := k.release(b.BatchID); !again || after == nil || after.Status == ledger.Completed {
 				return
 			}
-			k.Poller.Log.Error("driving a batch failed; retrying", "batch", id, "error", err)
-			select {
-			case <-ctx.Done():
+			// Files were queued again while the batch ended.
+			var err error
+			if b, err = k.reopen(ctx, after); err != nil || b.Over() || !k.hold(b.BatchID) {
 				return
-			case <-time.After(k.Retry):
 			}
+			fresh = false
 		}
 	})
+	return true
+}
+
+// end drives a batch to its end, and retries after errors. It returns nil if the context
+// ends before, or the batch does not exist any more.
+func (k *Keeper) end(ctx context.Context, b *ledger.Batch, fresh bool) *ledger.Batch {
+	after, err := k.Poller.Drive(ctx, b, fresh)
+	for err != nil {
+		if ctx.Err() != nil || errors.Is(err, ledger.ErrUnknown) {
+			return nil
+		}
+		k.Poller.Log.Error("driving a batch failed; retrying", "batch", b.BatchID, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(k.Retry):
+		}
+		after, err = k.Poller.Run(ctx, b.BatchID)
+	}
+	return after
+}
+
+// release records that a batch is not driven any more. It reports whether files of it
+// were queued again meanwhile.
+func (k *Keeper) release(id string) (again bool) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	again = k.again[id]
+	delete(k.driven, id)
+	delete(k.again, id)
+	if len(k.driven) == 0 {
+		k.Poller.Sweeper.Reset()
+	}
+	return again
+}
+
+// hold records that a batch is driven, unless it is already.
+func (k *Keeper) hold(id string) bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.driven[id] {
+		return false
+	}
+	k.driven[id] = true
+	return true
 }
 
 // Driven returns how many batches are being driven.

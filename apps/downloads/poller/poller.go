@@ -30,6 +30,7 @@ type Poller struct {
 	Batches  *ledger.Batches
 	Upstream *upstream.Client
 	Send     func(ctx context.Context, id string) error // sends a file's message
+	Sweeper  *Sweeper                                   // gets the unfinished jobs that a check reads
 
 	Every   time.Duration // time between two checks
 	Timeout time.Duration // time limit of a batch
@@ -38,24 +39,32 @@ type Poller struct {
 	Meter   *meter.Meter
 }
 
-// Run drives a batch to its end, from its current status.
+// Run reads a batch and drives it to its end, from its current status.
 func (p *Poller) Run(ctx context.Context, id string) (*ledger.Batch, error) {
 	b, err := p.Batches.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	return p.Drive(ctx, b, false)
+}
+
+// Drive drives a batch to its end, from its current status. A fresh batch was created
+// just now, so that no earlier process can have written jobs for it.
+func (p *Poller) Drive(ctx context.Context, b *ledger.Batch, fresh bool) (*ledger.Batch, error) {
 	// The remaining time of the batch is measured by a timer, so that a clock that
 	// jumps while the batch runs neither ends nor extends it.
 	left := p.left(b)
 	over := time.NewTimer(left)
 	defer over.Stop()
-	r := &run{Poller: p, over: over.C, late: left == 0, completed: make(map[string]bool)}
+	r := &run{Poller: p, over: over.C, late: left == 0, fresh: fresh, completed: make(map[string]bool)}
 	for {
+		var after *ledger.Batch
+		var err error
 		switch b.Status {
 		case ledger.Initiated:
-			err = r.queue(ctx, b)
+			after, err = r.queue(ctx, b)
 		case ledger.Queued:
-			err = r.watch(ctx, b)
+			after, err = r.watch(ctx, b)
 		default:
 			p.Log.Info("batch ended", "batch", b.BatchID, "status", b.Status, "expected", len(b.ExpectedFiles), "completed", len(b.CompletedFiles), "failed", len(b.FailedFiles), "reason", b.ErrorMessage)
 			p.Meter.Batch(string(b.Status))
@@ -63,17 +72,18 @@ func (p *Poller) Run(ctx context.Context, id string) (*ledger.Batch, error) {
 		}
 		// Another process may drive the same batch. The one that loses a
 		// conditional write continues from what the other wrote.
-		if err != nil && !errors.Is(err, ledger.ErrLost) {
+		if errors.Is(err, ledger.ErrLost) {
+			after, err = p.Batches.Get(ctx, b.BatchID)
+		}
+		if err != nil {
 			return nil, err
 		}
-		if b, err = p.Batches.Get(ctx, id); err != nil {
-			return nil, err
-		}
+		b = after
 	}
 }
 
 func (p *Poller) left(b *ledger.Batch) time.Duration {
-	start, err := time.Parse(time.RFC3339, b.StartTime)
+	start, err := time.Parse(time.RFC3339, max(b.StartTime, b.ReopenedAt))
 	if err != nil {
 		return p.Timeout
 	}
@@ -85,6 +95,7 @@ type run struct {
 	*Poller
 	over      <-chan time.Time
 	late      bool            // the batch's time is over
+	fresh     bool            // no earlier process has written jobs for the batch
 	completed map[string]bool // files known to be completed, which is final
 }
 
@@ -105,10 +116,10 @@ func (r *run) wait(ctx context.Context) error {
 // queue lists the day's files, writes a job for each, sends its message, and records
 // the expected files. It can be repeated after a crash: existing jobs are kept, and
 // the sweep finds messages that were not sent.
-func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
+func (r *run) queue(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error) {
 	files, reason, err := r.list(ctx, b.PollingDate)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	jobs, refused := r.accept(files, b)
 	ids := make([]string, 0, len(jobs)+len(refused))
@@ -135,36 +146,45 @@ func (r *run) queue(ctx context.Context, b *ledger.Batch) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	// A list before a crash may have had files that this one lacks. Their jobs
-	// exist, so they are expected.
-	for j, err := range r.Jobs.OfBatch(ctx, b.BatchID, "") {
-		if err != nil {
-			return err
+	if !r.fresh {
+		if ids, err = r.withWritten(ctx, b.BatchID, ids); err != nil {
+			return nil, err
 		}
-		ids = append(ids, j.FileID)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if reason == "" {
 		reason = explain(refused)
 	}
-	err = r.Batches.Expect(ctx, b.BatchID, ids, reason)
+	after, err := r.Batches.Expect(ctx, b.BatchID, ids, reason)
 	if errors.Is(err, ledger.ErrLost) {
 		return r.expectMore(ctx, b.BatchID, ids)
 	}
 	if err == nil {
 		r.Log.Info("batch queued", "batch", b.BatchID, "expected", len(ids), "queued", sent.Load(), "rejected", len(refused), "reason", reason)
 	}
-	return err
+	return after, err
+}
+
+// withWritten adds the files whose jobs exist. A list before a crash may have had files
+// that this one lacks.
+func (r *run) withWritten(ctx context.Context, batch string, ids []string) ([]string, error) {
+	for j, err := range r.Jobs.OfBatch(ctx, batch, "") {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, j.FileID)
+	}
+	return ids, nil
 }
 
 // expectMore adds files that another, faster poller did not see.
-func (r *run) expectMore(ctx context.Context, batch string, ids []string) error {
+func (r *run) expectMore(ctx context.Context, batch string, ids []string) (*ledger.Batch, error) {
 	b, err := r.Batches.Get(ctx, batch)
 	if err != nil || b.Status != ledger.Queued {
-		return err
+		return b, err
 	}
 	slices.Sort(b.ExpectedFiles)
 	more := slices.DeleteFunc(ids, func(id string) bool {
@@ -172,7 +192,7 @@ func (r *run) expectMore(ctx context.Context, batch string, ids []string) error 
 		return there
 	})
 	if len(more) == 0 {
-		return nil
+		return b, nil
 	}
 	return r.Batches.ExpectMore(ctx, batch, more)
 }
@@ -230,7 +250,7 @@ func (r *run) accept(files []upstream.File, b *ledger.Batch) (jobs []ledger.Job,
 // a name, and a repeated run gets the same id.
 func refusedID(f upstream.File, date string) string {
 	sum := sha256.Sum256([]byte(f.Entity + "\x00" + f.SHA256))
-	return ledger.FileID("refused."+hex.EncodeToString(sum[:6]), date)
+	return ledger.RefusedID(hex.EncodeToString(sum[:6]), date)
 }
 
 func explain(refused map[string]string) string {
@@ -263,7 +283,7 @@ func (r *run) write(ctx context.Context, j ledger.Job) (bool, error) {
 	case there == nil: // written
 	case there.BatchID != j.BatchID && (there.Status == ledger.Failed || there.Status == ledger.Error):
 		// An earlier batch of the day failed to get it. This batch retries it.
-		if err := r.Jobs.TakeOver(ctx, j); errors.Is(err, ledger.ErrLost) {
+		if err := r.Jobs.TakeOver(ctx, there, j); errors.Is(err, ledger.ErrLost) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -271,6 +291,7 @@ func (r *run) write(ctx context.Context, j ledger.Job) (bool, error) {
 	default: // queued already, by this run before a crash or by another batch
 		return false, nil
 	}
+	r.Sweeper.Sent(j.FileID)
 	if err := r.Send(ctx, j.FileID); err != nil {
 		if ctx.Err() != nil {
 			return false, ctx.Err()

@@ -99,7 +99,10 @@ var ready = regexp.MustCompile(`msg=ready page=(\S+) dynamodb=(\S*)`)
 // start starts the program with the arguments, and with those of all children.
 func (sc *scene) start(args ...string) *child {
 	sc.t.Helper()
-	args = append(args, "--upstream", sc.url, "--listen", "127.0.0.1:0", "--lease", "1s", "--resend", "1s", "--max-tries", "1000")
+	args = append(args, "--upstream", sc.url, "--listen", "127.0.0.1:0", "--lease", "1s")
+	if args[0] != "download" {
+		args = append(args, "--resend", "1s", "--max-tries", "1000")
+	}
 	c := &child{cmd: exec.Command(os.Args[0], args...), ready: make(chan struct{}), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), append(sc.extra, "DOWNLOADS_CHILD=1", "AWS_EC2_METADATA_DISABLED=true")...)
 	out, err := c.cmd.StderrPipe()
@@ -217,23 +220,23 @@ func TestKilledProcesses(t *testing.T) {
 	endpoint := "http://" + tables.Address
 	starts := []func() *child{
 		func() *child {
-			return sc.start("poll", "--endpoint", endpoint, "--topic", "nats://files?natsv2", "--poll-every", "50ms", "--small-batch", "5")
+			return sc.start("poll", "--endpoint", endpoint, "--topic", "nats://files?natsv2", "--poll-every", "50ms", "--small-batch", "5", "--resume-days", "90")
 		},
 	}
 	for range 2 {
 		starts = append(starts, func() *child {
-			return sc.start("download", "--endpoint", endpoint, "--subscription", "nats://files?queue=d&natsv2", "--topic", "nats://files?natsv2",
+			return sc.start("download", "--endpoint", endpoint, "--subscription", "nats://files?queue=d&natsv2",
 				"--key", filepath.Join(sc.folder, "key.pem"), "--bucket", "file://"+sc.bucket(), "--parallel", "4", "--backoff", "20ms")
 		})
 	}
 	batches := &ledger.Batches{DB: tables.DB, Now: time.Now}
 	var dates []string
-	// another writes the record of one more batch, as the schedule would do.
+	// another writes the record of one more batch, as a trigger does.
 	// The next poller finds it.
 	another := func() {
 		date := time.Now().UTC().AddDate(0, 0, -len(dates)).Format(time.DateOnly)
 		dates = append(dates, date)
-		if err := batches.Create(t.Context(), ledger.ScheduledID(date), date); err != nil {
+		if _, err := batches.Create(t.Context(), ledger.ScheduledID(date), date); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -340,7 +343,7 @@ func day(ctx context.Context, page, date string, s *ledger.Status) error {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d: %s, %w", answer.StatusCode, text, err)
 	}
-	if m := regexp.MustCompile(`"Status":"(\w+)"`).FindSubmatch(text); m != nil {
+	if m := regexp.MustCompile(`"status":"(\w+)"`).FindSubmatch(text); m != nil {
 		*s = ledger.Status(m[1])
 	}
 	return nil

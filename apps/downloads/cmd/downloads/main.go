@@ -21,7 +21,7 @@ func root() *cobra.Command {
 	c.PersistentFlags().Bool("verbose", false, "log every file")
 	c.PersistentFlags().Bool("log-json", false, "log as JSON")
 	c.AddCommand(demo(), serve(), poll(), download(), stand(), makeKey(),
-		trigger(), status(), stuck(), requeue(), audit(), bench())
+		trigger(), requeue(), status(), files(), stuck(), counts(), audit(), recovering(), bench())
 	return c
 }
 

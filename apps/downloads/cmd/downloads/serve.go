@@ -80,6 +80,7 @@ func run(ctx context.Context, o downloads.Options, address web.Address) error {
 func demo() *cobra.Command {
 	var listen, data, dynamodb string
 	var files, size int
+	var pace time.Duration
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Run everything with a built-in upstream, and start today's batch", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,7 +88,12 @@ func demo() *cobra.Command {
 			o := downloads.Defaults()
 			o.Log = log
 			o.Home.DynamoDB = dynamodb
-			return runDemo(cmd.Context(), log, o, listen, data, files, size)
+			// Few at a time, so that some wait, and heartbeats that show progress.
+			o.Parallel, o.Lease = 4, 9*time.Second
+			if pace == 0 {
+				o.Parallel = downloads.Defaults().Parallel
+			}
+			return runDemo(cmd.Context(), log, o, listen, data, upstreamstand.Options{Seed: "demo", Files: files, Size: size, Pace: pace, Pause: 20 * time.Millisecond})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the page")
@@ -95,10 +101,11 @@ func demo() *cobra.Command {
 	cmd.Flags().StringVar(&dynamodb, "dynamodb", "127.0.0.1:8000", "address on which the embedded stator listens")
 	cmd.Flags().IntVar(&files, "files", 10, "files per day")
 	cmd.Flags().IntVar(&size, "size", 300_000, "approximate size of a file in bytes")
+	cmd.Flags().DurationVar(&pace, "pace", 8*time.Second, "how long a file takes; 0 is as fast as possible")
 	return cmd
 }
 
-func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen, data string, files, size int) error {
+func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen, data string, up upstreamstand.Options) error {
 	if data == "" {
 		folder, err := os.MkdirTemp("", "downloads")
 		if err != nil {
@@ -122,8 +129,9 @@ func runDemo(ctx context.Context, log *slog.Logger, o downloads.Options, listen,
 	if err != nil {
 		return err
 	}
-	u := upstreamstand.New(upstreamstand.Options{Key: &key.PublicKey, Seed: "demo", Files: files, Size: size, Pause: 20 * time.Millisecond})
-	for entity, f := range map[string]string{"accounts": "slow", "balances": "broken", "cards": "expired", "customers": "truncated", "payments": "unavailable"} {
+	up.Key = &key.PublicKey
+	u := upstreamstand.New(up)
+	for entity, f := range map[string]string{"accounts": "slow", "balances": "broken", "cards": "expired", "customers": "truncated", "payments": "unavailable", "holdings": "forgedkey"} {
 		if err := u.Fault(entity, f, 1); err != nil {
 			return err
 		}

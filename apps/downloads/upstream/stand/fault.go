@@ -70,6 +70,11 @@ func (s *Stand) take(of, where string) string {
 // misbehave serves a file with a fault.
 func (s *Stand) misbehave(w http.ResponseWriter, r *http.Request, how string, body []byte) {
 	half := len(body) / 2
+	pause := s.Pace * pieceBytes / time.Duration(max(len(body), pieceBytes))
+	plain := w
+	if pause > 0 {
+		w = &pieces{ResponseWriter: plain, left: -1, pause: pause}
+	}
 	switch how {
 	case "expired":
 		http.Error(w, "Request has expired", http.StatusForbidden)
@@ -91,14 +96,17 @@ func (s *Stand) misbehave(w http.ResponseWriter, r *http.Request, how string, bo
 	case "norange":
 		r.Header.Del("Range")
 	case "broken":
-		w = &pieces{ResponseWriter: w, left: half, end: func() { panic(http.ErrAbortHandler) }}
+		w = &pieces{ResponseWriter: plain, left: half, pause: pause, end: func() { panic(http.ErrAbortHandler) }}
 	case "stalled":
-		w = &pieces{ResponseWriter: w, left: half, end: func() { <-r.Context().Done(); panic(http.ErrAbortHandler) }}
+		w = &pieces{ResponseWriter: plain, left: half, pause: pause, end: func() { <-r.Context().Done(); panic(http.ErrAbortHandler) }}
 	case "slow":
-		w = &pieces{ResponseWriter: w, left: -1, pause: s.Pause}
+		w = &pieces{ResponseWriter: plain, left: -1, pause: s.Pause + 2*pause}
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
+
+// pieceBytes is the size of a piece.
+const pieceBytes = 4 << 10
 
 // pieces writes in small pieces, up to a limit.
 type pieces struct {
@@ -111,7 +119,7 @@ type pieces struct {
 func (p *pieces) Write(b []byte) (int, error) {
 	sum := 0
 	for len(b) > 0 {
-		n := min(len(b), 4<<10)
+		n := min(len(b), pieceBytes)
 		if p.left >= 0 {
 			n = min(n, p.left)
 		}

@@ -31,8 +31,13 @@ type Options struct {
 	Expiry time.Duration  // lifetime of URLs; defaults to 30 min
 	Page   int            // files per page; defaults to 500
 	Pause  time.Duration  // between the pieces of a slow file
+	Pace   time.Duration  // how long each file takes at least; defaults to no limit
+	Hold   chan struct{}  // if not nil, no file is served until it is closed
 	Now    func() time.Time
 }
+
+// credential makes URLs as long as those of S3 with a session's credentials.
+const credential = "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20260228%2Feu-central-1%2Fs3%2Faws4_request&X-Amz-SignedHeaders=host&x-id=GetObject&versionId=3HL4kqtJvjV"
 
 // Stand is an upstream. It implements http.Handler.
 type Stand struct {
@@ -193,7 +198,7 @@ func (s *Stand) file(r *http.Request, date, entity string) (upstream.File, error
 		SHA256: hex.EncodeToString(text[:]),
 	}
 	expires := strconv.FormatInt(s.Now().Add(s.Expiry).UnixMilli(), 10)
-	f.URL = fmt.Sprintf("http://%s/files/%s/%s?expires=%s&signature=%s", r.Host, date, entity, expires, s.sign(date, entity, expires))
+	f.URL = fmt.Sprintf("http://%s/files/%s/%s?expires=%s&signature=%s%s", r.Host, date, entity, expires, s.sign(date, entity, expires), credential)
 	switch s.take(entity, onList) {
 	case "forgedkey":
 		f.Key = base64.StdEncoding.EncodeToString(s.hash("forged", entity))
@@ -222,6 +227,13 @@ func (s *Stand) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.count(ledger.FileID(entity, date), r.Header.Get("Range"))()
+	if s.Hold != nil {
+		select {
+		case <-s.Hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
 	key, iv := s.key(date, entity)
 	body := s.Plain(date, entity)
 	keystream(key, iv).XORKeyStream(body, body)
