@@ -30,8 +30,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stator-db/stator/apps/documents/api"
+	"github.com/stator-db/stator/apps/documents/hook"
 	"github.com/stator-db/stator/apps/documents/ingest"
 	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/mail"
 	"github.com/stator-db/stator/apps/documents/pipeline"
 	"github.com/stator-db/stator/apps/documents/session"
 	"github.com/stator-db/stator/apps/documents/table"
@@ -73,6 +75,15 @@ type Options struct {
 	// the embedded stator's folder.
 	JWKS, Issuer string
 
+	// SMTP is the URL of a mail server, and MailFrom the sender of mails. May be empty.
+	SMTP, MailFrom string
+
+	// URL is where people reach the pages, for links in mails. May be empty.
+	URL string
+
+	// PrivateHooks allows webhooks at private addresses and without TLS.
+	PrivateHooks bool
+
 	Retention time.Duration // how long failed documents and batches are listed by status
 	Lease     time.Duration // time after which the work of a crashed processor is taken over
 	AtOnce    int           // documents of a batch that are processed concurrently
@@ -113,6 +124,10 @@ func (o *Options) WorkFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Model.Name, "model-name", o.Model.Name, "name or id of the language model")
 	f.StringVar(&o.OCR, "ocr", o.OCR, "program that recognises pictures and scanned pages")
 	f.StringVar(&o.OCRLanguages, "ocr-languages", o.OCRLanguages, "languages of pictures, such as eng+deu; each needs its Tesseract data")
+	f.StringVar(&o.SMTP, "smtp", o.SMTP, "URL of a mail server, such as smtp://user:password@host:587")
+	f.StringVar(&o.MailFrom, "mail-from", o.MailFrom, "sender of mails, such as documents@example.com")
+	f.StringVar(&o.URL, "url", o.URL, "URL at which people reach the pages, for links in mails")
+	f.BoolVar(&o.PrivateHooks, "allow-private-webhooks", o.PrivateHooks, "allow webhooks at private addresses and without TLS")
 	f.DurationVar(&o.Retention, "retention", o.Retention, "how long failed documents and batches are listed by status")
 	f.DurationVar(&o.Lease, "lease", o.Lease, "time after which the work of a crashed processor is taken over")
 	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are processed concurrently")
@@ -157,6 +172,8 @@ func (o *Options) check() error {
 		return errors.New("--jwks and --issuer must be set together: the URL of an identity provider's keys, and its name")
 	case !o.Model.valid():
 		return errors.New("--model-api must be openai or bedrock, with --model-name and, for openai, --model-url")
+	case (o.SMTP == "") != (o.MailFrom == ""):
+		return errors.New("--smtp and --mail-from must be set together: the URL of a mail server, and the sender of mails")
 	case o.AtOnce < 1 || o.AtOnce > 256:
 		return fmt.Errorf("--at-once is %d, but must be 1 to 256", o.AtOnce)
 	case o.Attempts < 1:
@@ -184,6 +201,14 @@ func (s *System) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var sender *mail.Sender
+	if o.SMTP != "" {
+		if sender, err = mail.New(o.SMTP, o.MailFrom, o.Now); err != nil {
+			return err
+		}
+	}
+	hooks := hook.NewSender(o.PrivateHooks)
+	url := strings.TrimSuffix(o.URL, "/")
 	s.Store = table.New(s.Home.DB)
 	s.Store.Retention, s.Store.Now = o.Retention, o.Now
 	results := &pipeline.Results{Bucket: s.Bucket}
@@ -193,9 +218,10 @@ func (s *System) open(ctx context.Context) (err error) {
 		AtOnce: o.AtOnce, Attempts: o.Attempts, Within: time.Minute,
 		Changed: func(t keys.Tenant) { s.API.Notify(t) }, Metrics: metrics, Log: o.Log,
 	}
-	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
+	reports := &pipeline.Reporter{Store: s.Store, Results: results, Hooks: hooks, Mail: sender, URL: url, Attempts: 12, Sent: metrics.Reports, Log: o.Log}
+	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, Reports: reports, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
 	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
-	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Methods: slices.Sorted(maps.Keys(extractors)), Wake: s.Runner.Wake, Log: o.Log}
+	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Methods: slices.Sorted(maps.Keys(extractors)), Hooks: hooks, Mail: sender, URL: url, Wake: s.Runner.Wake, Log: o.Log}
 	return s.openSessions(ctx)
 }
 

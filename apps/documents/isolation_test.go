@@ -82,6 +82,11 @@ var probes = map[string][]probe{
 	"GET /v1/batches/{batch}":                       {{path: "/v1/batches/$batch", works: 200}},
 	"DELETE /v1/projects/{project}/batches/{batch}": {{path: "/v1" + inProject + "/batches/$sparebatch", works: 204}},
 	"DELETE /v1/projects/{project}/batches/{batch}/documents/{document}": {{path: "/v1" + inBatch + "/documents/$sparedocument", works: 204}},
+	"GET /v1/projects/{project}/batches/{batch}/results": {
+		{path: "/v1" + inBatch + "/results?format=csv", works: 200},
+		{path: "/v1" + inBatch + "/results", works: 200},
+	},
+	"PUT /v1/projects/{project}/reporting": {{path: "/v1" + inProject + "/reporting", body: `{"webhook":"https://example.com/"}`, works: 200}},
 	"GET /v1/projects/{project}/batches/{batch}/documents": {
 		{path: "/v1" + inBatch + "/documents", works: 200},
 		{path: "/v1" + inBatch + "/documents?status=REVIEW_REQUIRED", works: 200},
@@ -118,6 +123,7 @@ var probes = map[string][]probe{
 	"POST /projects/{project}/batches/{batch}/delete":                      {{path: inProject + "/batches/$sparebatchb/delete", body: "x=y", works: 303}},
 	"POST /projects/{project}/workflows/{workflow}/delete":                 {{path: inProject + "/workflows/$spareworkflowb/delete", body: "x=y", works: 303}},
 	"POST /projects/{project}/delete":                                      {{path: "/projects/$spareb/delete", body: "x=y", works: 303}},
+	"POST /projects/{project}/reporting":                                   {{path: inProject + "/reporting", body: "webhook=", works: 303}},
 	"POST /delete":                                                         {{path: "/delete", body: "name=wrong", works: 400}},
 	"GET /review":                                                          {{path: "/review", works: 200}},
 	"GET /events":                                                          {{path: "/events", works: 200}},

@@ -68,6 +68,7 @@ func (s *Server) Pages() []Endpoint {
 		{"GET " + document, Members, s.documentPage},
 		{"POST " + document + "/review", Members, s.reviewForm},
 		{"POST " + document + "/retry", Members, s.retryForm},
+		{"POST " + project + "/reporting", Admins, s.reportingForm},
 		{"POST " + document + "/delete", Members, s.deleteDocumentForm},
 		{"POST " + batch + "/delete", Members, s.deleteBatchForm},
 		{"POST " + project + "/workflows/{workflow}/delete", Members, s.deleteWorkflowForm},
@@ -226,7 +227,7 @@ func (s *Server) projectPage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown{"project.html", map[string]any{"Project": p, "Workflows": workflows, "Batches": batches, "Example": example}}, nil
+	return shown{"project.html", map[string]any{"Mails": s.Mails(), "Project": p, "Workflows": workflows, "Batches": batches, "Example": example}}, nil
 }
 
 // example is the initial text of the form for a new workflow.
@@ -397,4 +398,15 @@ func (s *Server) reviewPage(c *call) (any, error) {
 		waiting = append(waiting, toReview{b, documents.Items, documents.Next != ""})
 	}
 	return shown{"review.html", map[string]any{"Waiting": waiting}}, nil
+}
+
+// lines returns the lines of a text field that are not empty.
+func lines(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
 }

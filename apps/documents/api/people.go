@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/mail"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -194,8 +195,26 @@ func (s *Server) invite(c *call) (any, error) {
 	if in.Role != table.RoleMember && in.Role != table.RoleAdmin {
 		return nil, web.Refuse(http.StatusBadRequest, "bad_role", "the role is %.60q, but must be member or admin", in.Role)
 	}
-	code, err := s.Store.Invite(c.ctx(), c.tenant(), email, in.Role)
+	code, err := s.newInvitation(c, email, in.Role)
 	return map[string]string{"invitation": code}, err
+}
+
+// newInvitation creates an invitation and sends it by mail, if mails can be sent. If
+// that fails, the invitation is valid nevertheless: an admin can pass it on.
+func (s *Server) newInvitation(c *call, email, role string) (string, error) {
+	code, err := s.Store.Invite(c.ctx(), c.tenant(), email, role)
+	if err != nil || s.Mail == nil || s.URL == "" {
+		return code, err
+	}
+	t, err := s.Store.Tenant(c.ctx(), c.tenant())
+	if err != nil {
+		return code, err
+	}
+	text := fmt.Sprintf("%s invites you to %s.\n\nAccept the invitation within three days:\n%s/join?invitation=%s\n", c.session.Email, t.Name, s.URL, url.QueryEscape(code))
+	if err := s.Mail.Send(c.ctx(), email, "Invitation to "+t.Name, text); err != nil {
+		s.Log.Error("sending an invitation failed", "tenant", t.ID, "error", err)
+	}
+	return code, nil
 }
 
 // acceptInvitation needs the code, and a session unless the issuer is the built-in

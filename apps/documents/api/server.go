@@ -17,7 +17,9 @@ import (
 
 	"gocloud.dev/blob"
 
+	"github.com/stator-db/stator/apps/documents/hook"
 	"github.com/stator-db/stator/apps/documents/keys"
+	"github.com/stator-db/stator/apps/documents/mail"
 	"github.com/stator-db/stator/apps/documents/pipeline"
 	"github.com/stator-db/stator/apps/documents/session"
 	"github.com/stator-db/stator/apps/documents/table"
@@ -32,7 +34,10 @@ type Server struct {
 	Verifier *session.Verifier
 	Issuer   *session.Issuer // the built-in issuer, or nil
 	Methods  []string        // the extractors that workflows may choose
-	Wake     func()          // called when there is work to process
+	Hooks    *hook.Sender
+	Mail     *mail.Sender // nil if no mails are sent
+	URL      string       // of the pages, in mails; "" is unknown
+	Wake     func()       // called when there is work to process
 	Log      *slog.Logger
 
 	// Guests are the users that the sign-in page of the built-in issuer offers.
@@ -40,6 +45,9 @@ type Server struct {
 
 	lives lives
 }
+
+// Mails reports whether mails can be sent.
+func (s *Server) Mails() bool { return s.Mail != nil }
 
 // Guest is a user of the demonstration.
 type Guest struct {
@@ -93,6 +101,8 @@ func (s *Server) Endpoints() []Endpoint {
 		{"GET " + project + "/batches", Members, s.listBatches},
 		{"POST " + project + "/batches", Members, s.createBatch},
 		{"GET " + batch, Members, s.getBatch},
+		{"GET " + batch + "/results", Members, s.exportResults},
+		{"PUT " + project + "/reporting", Admins, s.setReporting},
 		{"DELETE " + batch, Members, s.deleteBatch},
 		{"GET /v1/batches", Members, s.listBatchesByStatus},
 		{"GET /v1/batches/{batch}", Members, s.findBatch},

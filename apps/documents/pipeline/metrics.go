@@ -14,6 +14,7 @@ type Metrics struct {
 	Reading   prometheus.Histogram
 	Jobs      *prometheus.CounterVec
 	Due       prometheus.Gauge
+	Reports   *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics.
@@ -26,7 +27,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		Jobs:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "documents_jobs_total", Help: "Jobs that were executed, by kind and outcome."}, []string{"kind", "outcome"}),
 		Due:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "documents_jobs_due", Help: "Due jobs at the last look, at most 80."}),
 	}
-	r.MustRegister(m.Documents, m.Batches, m.Retries, m.Reading, m.Jobs, m.Due)
+	m.Reports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "documents_reports_total", Help: "Reports of finished batches, by kind and outcome."}, []string{"kind", "outcome"})
+	r.MustRegister(m.Reports, m.Documents, m.Batches, m.Retries, m.Reading, m.Jobs, m.Due)
 	return m
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"gocloud.dev/blob"
 
+	"github.com/stator-db/stator/apps/documents/export"
 	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/table"
 )
@@ -73,4 +74,16 @@ func (r *Results) Load(ctx context.Context, d table.Document) (extract.Result, e
 		return result, fmt.Errorf("the result of document %s is damaged: %w", d.ID, err)
 	}
 	return result, nil
+}
+
+// Entry returns a document with its result, for an export.
+func (r *Results) Entry(ctx context.Context, d table.Document) (export.Entry, error) {
+	result, err := r.Load(ctx, d)
+	if err != nil && !errors.Is(err, ErrNoResult) {
+		return export.Entry{}, err
+	}
+	if result.Fields == nil {
+		result.Fields = []extract.Field{}
+	}
+	return export.Entry{ID: d.ID, Name: d.Name, Status: d.Status, Confidence: d.Confidence, Reason: d.Reason, ReviewedBy: d.ReviewedBy, Fields: result.Fields}, nil
 }

@@ -19,6 +19,7 @@ import (
 type Runner struct {
 	Store   *table.Store
 	Machine *Machine
+	Reports *Reporter
 	AtOnce  int           // concurrent jobs
 	Lease   time.Duration // duration of a claim
 	Every   time.Duration // interval of looking for jobs
@@ -147,6 +148,8 @@ func (r *Runner) work(ctx context.Context, job table.Job) (time.Time, error) {
 		return time.Time{}, r.Store.Discard(ctx, job)
 	case table.JobHide:
 		return r.clear(ctx, job)
+	case table.JobHook, table.JobMail:
+		return r.Reports.do(ctx, job)
 	case table.JobDelete:
 		return r.Store.Delete(ctx, job, objects{r.Machine.Files})
 	}

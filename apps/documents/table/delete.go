@@ -131,7 +131,7 @@ func (s *Store) withoutBatch(b Batch) []types.TransactWriteItem {
 
 // jobsOfBatch are the kinds of jobs that end with their batch. MAKE is for a batch
 // that does not exist.
-var jobsOfBatch = []string{JobWork, JobHide}
+var jobsOfBatch = []string{JobWork, JobHide, JobHook, JobMail}
 
 // DeleteProject deletes a project with its workflows and batches.
 func (s *Store) DeleteProject(ctx context.Context, p Project) error {

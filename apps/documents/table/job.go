@@ -22,6 +22,11 @@ const (
 
 	// JobDelete deletes what belongs to something that was deleted.
 	JobDelete = "DELETE"
+
+	// JobHook and JobMail report a finished batch to the webhook of its project and
+	// to people.
+	JobHook = "HOOK"
+	JobMail = "MAIL"
 )
 
 // Job is work to be done for a batch at a time. A claim moves that time, so that
@@ -36,6 +41,10 @@ type Job struct {
 	Cleaning bool            `dynamodbav:"cleaning,omitempty"` // MAKE was abandoned
 
 	Deletion *Deletion `dynamodbav:"deletion,omitempty"` // of DELETE
+
+	// Of HOOK and MAIL: when the batch changed, and the attempts since.
+	Changed  string `dynamodbav:"changedAt,omitempty"`
+	Attempts int    `dynamodbav:"attempts,omitempty"`
 }
 
 func (j Job) key() keys.Key { return j.Tenant.Job(j.Batch, j.Kind) }

@@ -107,8 +107,12 @@ func (s *Store) Finish(ctx context.Context, seen Batch) (Batch, bool, error) {
 		if after.Status == Processing {
 			return before, false, nil
 		}
+		reports, err := s.reports(ctx, after)
+		if err != nil {
+			return before, false, err
+		}
 		writes := []types.TransactWriteItem{s.become(before, after), s.end(before, JobWork)}
-		err = s.transact(ctx, append(writes, s.clearing(after)...)...)
+		err = s.transact(ctx, slices.Concat(writes, s.clearing(after), reports)...)
 		var no refused
 		if errors.As(err, &no) {
 			continue
@@ -133,6 +137,12 @@ func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
 		writes := []types.TransactWriteItem{s.settle(o), s.become(before, after)}
 		if o.Status == Processing {
 			writes = append(writes, s.start(after, JobWork, s.Now()))
+		} else if before.Status != after.Status {
+			reports, err := s.reports(ctx, after)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, reports...)
 		}
 		err = s.transact(ctx, append(writes, s.clearing(after)...)...)
 		var no refused

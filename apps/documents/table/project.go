@@ -22,6 +22,15 @@ type Project struct {
 	BatchCount int            `dynamodbav:"batchCount" json:"batchCount"`
 	Listed     bool           `dynamodbav:"listed,omitempty" json:"-"` // all its batches are in GSI1
 	Created    string         `dynamodbav:"createdAt" json:"createdAt"`
+	Reporting
+}
+
+// Reporting is how finished batches of a project are reported.
+type Reporting struct {
+	Webhook  string   `dynamodbav:"webhook,omitempty" json:"webhook,omitempty"` // URL
+	Secret   string   `dynamodbav:"webhookSecret,omitempty" json:"-"`
+	Watchers []string `dynamodbav:"watchers,omitempty" json:"watchers,omitempty"` // emails of members
+	Problem  string   `dynamodbav:"problem,omitempty" json:"problem,omitempty"`   // the last report that was given up
 }
 
 // CreateProject creates a project, if the plan of the tenant allows it.
