@@ -24,6 +24,7 @@ import (
 	_ "gocloud.dev/blob/memblob"  // mem://
 	_ "gocloud.dev/blob/s3blob"   // s3://
 	"gocloud.dev/pubsub"
+	_ "gocloud.dev/pubsub/awssnssqs"    // awssqs://
 	_ "gocloud.dev/pubsub/mempubsub"    // mem://
 	_ "gocloud.dev/pubsub/natspubsub"   // nats://
 	_ "gocloud.dev/pubsub/rabbitpubsub" // rabbit://
@@ -75,6 +76,17 @@ type Options struct {
 	// the embedded stator's folder.
 	JWKS, Issuer string
 
+	// OIDC configures the sign-in of people at an identity provider. It is used if
+	// it has an issuer, and needs URL.
+	OIDC session.ProviderOptions
+
+	// IssuerKey is the file with the key of our own sessions. It defaults to a file
+	// next to the embedded stator's folder.
+	IssuerKey string
+
+	// Names are the names of the identity provider's claims.
+	Names session.Names
+
 	// SMTP is the URL of a mail server, and MailFrom the sender of mails. May be empty.
 	SMTP, MailFrom string
 
@@ -99,6 +111,7 @@ func Defaults() Options {
 	return Options{
 		Home: home.Options{Model: Model},
 		OCR:  "tesseract", OCRLanguages: "eng",
+		Names:     session.DefaultNames(),
 		Retention: 30 * 24 * time.Hour,
 		Lease:     30 * time.Second,
 		AtOnce:    4,
@@ -117,7 +130,7 @@ func (o *Options) StoreFlags(f *pflag.FlagSet) {
 
 // WorkFlags adds the flags of commands that process documents.
 func (o *Options) WorkFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as nats://subject")
+	f.StringVar(&o.Notices, "notices", o.Notices, "URL of a subscription to notices of new files, such as awssqs://sqs.eu-west-1.amazonaws.com/123456789012/files?region=eu-west-1, nats://subject or rabbit://queue")
 	f.StringVar(&o.ModelService, "model-service", o.ModelService, "URL of an HTTP extractor that workflows may choose")
 	f.StringVar(&o.Model.API, "model-api", o.Model.API, "API of a language model that workflows may choose or verify with: openai or bedrock")
 	f.StringVar(&o.Model.URL, "model-url", o.Model.URL, "URL of the language model (default for bedrock the endpoint of the region); its key is in "+ModelKey)
@@ -133,6 +146,21 @@ func (o *Options) WorkFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.AtOnce, "at-once", o.AtOnce, "documents of a batch that are processed concurrently")
 	f.IntVar(&o.Attempts, "attempts", o.Attempts, "attempts before a document fails")
 	f.DurationVar(&o.Look, "look", o.Look, "how often to look for work and new files")
+}
+
+// SignInFlags adds the flags of the identity provider.
+func (o *Options) SignInFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.JWKS, "jwks", o.JWKS, "URL of an identity provider's keys, whose tokens are sessions")
+	f.StringVar(&o.Issuer, "issuer", o.Issuer, "name of that identity provider in its tokens")
+	f.StringVar(&o.OIDC.Issuer, "oidc-issuer", o.OIDC.Issuer, "URL of an OpenID Connect provider where people sign in; needs --url and --oidc-client")
+	f.StringVar(&o.OIDC.Client, "oidc-client", o.OIDC.Client, "id of this service at the provider; its secret is in the environment variable DOCUMENTS_OIDC_SECRET")
+	f.BoolVar(&o.OIDC.TrustEmail, "oidc-trust-email", o.OIDC.TrustEmail, "accept emails of a provider whose tokens have no claim email_verified")
+	f.StringVar(&o.IssuerKey, "session-key", o.IssuerKey, "file with the key of sessions, which is created if it does not exist; several servers need the same (default the folder of --data with the suffix -issuer.pem)")
+	f.StringVar(&o.Names.Audience, "audience", o.Names.Audience, "audience of tokens that are sessions")
+	f.StringVar(&o.Names.Tenant, "claim-tenant", o.Names.Tenant, "claim with the id of the tenant")
+	f.StringVar(&o.Names.Email, "claim-email", o.Names.Email, "claim with the email")
+	f.StringVar(&o.Names.Name, "claim-name", o.Names.Name, "claim with the name of the person")
+	f.StringVar(&o.Names.Operator, "claim-operator", o.Names.Operator, "claim that is true for people who may create tenants")
 }
 
 // System is the whole service.
@@ -172,6 +200,8 @@ func (o *Options) check() error {
 		return errors.New("--jwks and --issuer must be set together: the URL of an identity provider's keys, and its name")
 	case !o.Model.valid():
 		return errors.New("--model-api must be openai or bedrock, with --model-name and, for openai, --model-url")
+	case o.OIDC.Issuer != "" && (o.OIDC.Client == "" || o.URL == ""):
+		return errors.New("--oidc-issuer needs --oidc-client, the id of this service there, and --url, where people reach the pages")
 	case (o.SMTP == "") != (o.MailFrom == ""):
 		return errors.New("--smtp and --mail-from must be set together: the URL of a mail server, and the sender of mails")
 	case o.AtOnce < 1 || o.AtOnce > 256:
@@ -226,18 +256,39 @@ func (s *System) open(ctx context.Context) (err error) {
 }
 
 func (s *System) openSessions(ctx context.Context) (err error) {
-	if s.o.JWKS != "" {
-		s.API.Verifier, err = session.Remote(ctx, s.o.JWKS, s.o.Issuer, s.o.Now)
-		return err
+	o := s.o
+	var remote *session.Verifier
+	if o.JWKS != "" {
+		if remote, err = session.Remote(ctx, o.JWKS, o.Issuer, o.Names, o.Now); err != nil {
+			return err
+		}
+	}
+	if o.OIDC.Issuer == "" && remote != nil {
+		s.API.Verifier = remote
+		return nil
 	}
 	file := ""
-	if s.o.Home.Data != "" {
-		file = filepath.Clean(s.o.Home.Data) + "-issuer.pem"
+	if o.Home.Data != "" {
+		file = filepath.Clean(o.Home.Data) + "-issuer.pem"
 	}
-	if s.API.Issuer, err = session.NewIssuer(file, s.o.Now); err != nil {
+	if o.IssuerKey != "" {
+		file = o.IssuerKey
+	}
+	if s.API.Issuer, err = session.NewIssuer(file, o.Now); err != nil {
 		return err
 	}
-	s.API.Verifier, err = s.API.Issuer.Verifier()
+	if s.API.Verifier, err = s.API.Issuer.Verifier(); err != nil {
+		return err
+	}
+	if s.API.Trusting = o.OIDC.Issuer == ""; s.API.Trusting {
+		return nil
+	}
+	if remote != nil {
+		s.API.Verifier = s.API.Verifier.Or(remote)
+	}
+	provider := o.OIDC
+	provider.Names, provider.Now, provider.Redirect = o.Names, o.Now, s.API.URL+"/signin/callback"
+	s.API.Provider, err = session.NewProvider(ctx, provider)
 	return err
 }
 

@@ -125,6 +125,10 @@ var probes = map[string][]probe{
 	"POST /projects/{project}/delete":                                      {{path: "/projects/$spareb/delete", body: "x=y", works: 303}},
 	"POST /projects/{project}/reporting":                                   {{path: inProject + "/reporting", body: "webhook=", works: 303}},
 	"POST /delete":                                                         {{path: "/delete", body: "name=wrong", works: 400}},
+	"GET /people":                                                          {{path: "/people", works: 200}, {path: "/people?cursor=USER%23$user", lists: true, works: 200}},
+	"POST /people/invite":                                                  {{path: "/people/invite", body: "email=guest@example.com&role=member", works: 200}},
+	"POST /people/revoke":                                                  {{path: "/people/revoke", body: "invitation=$open", works: 303}},
+	"POST /people/remove":                                                  {{path: "/people/remove", body: "user=$third", works: 303}},
 	"GET /review":                                                          {{path: "/review", works: 200}},
 	"GET /events":                                                          {{path: "/events", works: 200}},
 }
@@ -170,6 +174,14 @@ func furnished(s *system, name, email string) (*client, map[string]string) {
 // withSpares adds what the probes of deletions delete.
 func withSpares(s *system, name string, c *client, ids map[string]string) {
 	s.t.Helper()
+	code := must[object](c, "POST", "/v1/invitations", object{"email": name + "third@example.com"}).str("invitation")
+	ids["third"] = must[object](&client{s: s}, "POST", "/v1/invitations/accept", object{"invitation": code, "name": name + "third"}).str("userId")
+	must[object](c, "POST", "/v1/invitations", object{"email": name + "open@example.com"})
+	open, err := s.Store.Invitations(s.t.Context(), tenantOf(s.t, c))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ids["open"] = open[0].Token.String()
 	for _, n := range []string{"", "b"} {
 		ids["spare"+n] = must[object](c, "POST", "/v1/projects", object{"name": name + " spare"}).str("projectId")
 		ids["spareworkflow"+n] = must[object](c, "POST", "/v1"+fill(inProject, ids)+"/workflows", object{

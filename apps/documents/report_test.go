@@ -109,7 +109,9 @@ func TestWebhook(t *testing.T) {
 	if err := hook.Verify(secret, hooked.headers[0].Get(hook.SignatureHeader), now.Now(), time.Minute, []byte(hooked.received[0])); err != nil {
 		t.Error(err)
 	}
-	var plain struct{ Batch struct{ BatchID, Status string } }
+	var plain struct {
+		Batch struct{ BatchID, Status string }
+	}
 	if err := json.Unmarshal([]byte(hooked.received[0]), &plain); err != nil || plain.Batch.BatchID != batch || plain.Batch.Status != "REVIEW_REQUIRED" {
 		t.Errorf("%s, %v", hooked.received[0], err)
 	}

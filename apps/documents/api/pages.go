@@ -74,6 +74,10 @@ func (s *Server) Pages() []Endpoint {
 		{"POST " + project + "/workflows/{workflow}/delete", Members, s.deleteWorkflowForm},
 		{"POST " + project + "/delete", Admins, s.deleteProjectForm},
 		{"POST /delete", Admins, s.deleteTenantForm},
+		{"GET /people", Members, s.peoplePage},
+		{"POST /people/invite", Admins, s.inviteForm},
+		{"POST /people/revoke", Admins, s.revokeForm},
+		{"POST /people/remove", Admins, s.removeForm},
 		{"GET /review", Members, s.reviewPage},
 		{"GET /events", Members, s.events},
 	}
@@ -91,9 +95,7 @@ func (s *Server) handlePages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /look/documents.css", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, files, "static/documents.css")
 	})
-	mux.HandleFunc("GET /signin", s.signInPage)
-	mux.HandleFunc("POST /signin", s.signInForm)
-	mux.HandleFunc("POST /signout", s.signOut)
+	s.handleSignIn(mux)
 	for _, e := range s.Pages() {
 		mux.HandleFunc(e.Pattern, func(w http.ResponseWriter, r *http.Request) {
 			c := &call{w: w, r: r}
@@ -146,31 +148,6 @@ func (s *Server) showFault(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	s.show(w, f.Status, shown{"fault.html", map[string]any{"Fault": f}})
-}
-
-func (s *Server) signInPage(w http.ResponseWriter, r *http.Request) {
-	s.show(w, http.StatusOK, shown{"signin.html", map[string]any{"Guests": s.Guests, "Builtin": s.Issuer != nil}})
-}
-
-func (s *Server) signInForm(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, small)
-	signed, err := r.PostFormValue("token"), error(nil)
-	if s.Issuer != nil {
-		signed, err = s.signed(&call{w: w, r: r}, r.PostFormValue("email"), r.PostFormValue("tenant"))
-	} else if _, no := s.Verifier.Session(r.Context(), signed); no != nil {
-		err = web.Refuse(http.StatusUnauthorized, "invalid_session", "the token is expired or invalid")
-	}
-	if err != nil {
-		s.showFault(w, r, err)
-		return
-	}
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: signed, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil, MaxAge: int(signInLife.Seconds())})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
-func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: cookie, Path: "/", HttpOnly: true, MaxAge: -1})
-	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
 func (s *Server) events(c *call) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/mail"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,7 +44,7 @@ func (s *Server) createTenant(c *call) (any, error) {
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
 		return nil, err
 	}
-	if s.Issuer == nil {
+	if !s.Trusting {
 		p, err := s.person(c)
 		if err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func (s *Server) createTenant(c *call) (any, error) {
 	if _, ok := table.PlanOf(in.Plan); !ok {
 		return nil, web.Refuse(http.StatusBadRequest, "bad_plan", "the plan is %.60q, but must be free, team or enterprise", in.Plan)
 	}
-	if s.Issuer == nil {
+	if !s.Trusting {
 		return s.createFor(c, name, in.Plan, email)
 	}
 	p := s.Issuer.Person(email, person)
@@ -110,7 +111,7 @@ func (s *Server) signIn(c *call) (any, error) {
 }
 
 func (s *Server) signed(c *call, email, tenant string) (string, error) {
-	if s.Issuer == nil {
+	if !s.Trusting {
 		return "", web.Refuse(http.StatusNotFound, "no_issuer", "sessions are issued by the identity provider here")
 	}
 	no := web.Refuse(http.StatusForbidden, "no_member", "no member of this tenant has this email")
@@ -153,7 +154,28 @@ func (s *Server) listUsers(c *call) (any, error) {
 		u, m, err := s.Store.MemberByEmail(c.ctx(), c.tenant(), email)
 		return table.Page[found]{Items: []found{{u, m.Role}}}, err
 	}
-	return s.Store.Members(c.ctx(), c.tenant(), c.query("cursor"))
+	return s.people(c)
+}
+
+// people returns a page of the members with their names.
+func (s *Server) people(c *call) (table.Page[found], error) {
+	page := table.Page[found]{Items: []found{}}
+	members, err := s.Store.Members(c.ctx(), c.tenant(), c.query("cursor"))
+	if err != nil {
+		return page, err
+	}
+	users, err := s.Store.Users(c.ctx(), members.Items)
+	if err != nil {
+		return page, err
+	}
+	for _, m := range members.Items {
+		u := users[m.User]
+		u.ID = m.User
+		page.Items = append(page.Items, found{u, m.Role})
+	}
+	page.Next = members.Next
+	slices.SortStableFunc(page.Items, func(a, b found) int { return strings.Compare(a.Name, b.Name) })
+	return page, nil
 }
 
 func (s *Server) getUser(c *call) (any, error) {
@@ -174,10 +196,14 @@ func (s *Server) removeUser(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return nil, s.remove(c, u)
+}
+
+func (s *Server) remove(c *call, u keys.UserID) error {
 	if u == c.session.User {
-		return nil, web.Refuse(http.StatusConflict, "yourself", "you cannot remove yourself: ask another admin")
+		return web.Refuse(http.StatusConflict, "yourself", "you cannot remove yourself: ask another admin")
 	}
-	return nil, s.Store.RemoveMember(c.ctx(), c.tenant(), u)
+	return s.Store.RemoveMember(c.ctx(), c.tenant(), u)
 }
 
 func (s *Server) invite(c *call) (any, error) {
@@ -217,47 +243,58 @@ func (s *Server) newInvitation(c *call, email, role string) (string, error) {
 	return code, nil
 }
 
-// acceptInvitation needs the code, and a session unless the issuer is the built-in
-// one.
+// acceptInvitation needs the code, and a session unless the issuer trusts every email.
 func (s *Server) acceptInvitation(c *call) (any, error) {
 	var in struct{ Invitation, Name string }
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
 		return nil, err
 	}
-	name, err := readName("name", in.Name)
-	if err != nil {
-		return nil, err
-	}
-	no := web.Refuse(http.StatusNotFound, "no_invitation", "the invitation does not exist, has expired or was used")
-	i, err := s.Store.Invitation(c.ctx(), in.Invitation)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, no
-	}
-	if err != nil {
-		return nil, err
-	}
-	var p session.Person
-	if s.Issuer != nil {
-		p = s.Issuer.Person(i.Email, name)
-	} else if p, err = s.person(c); err != nil {
-		return nil, err
-	} else if table.Email(p.Email) != i.Email {
-		return nil, web.Refuse(http.StatusForbidden, "other_person", "the invitation is for another email than the session's")
-	}
-	m, err := s.Store.Accept(c.ctx(), i, table.User{ID: p.User, Email: i.Email, Name: name})
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, no
-	}
+	m, signed, err := s.join(c, in.Invitation, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]any{"tenantId": m.Tenant, "userId": m.User, "role": m.Role}
-	if s.Issuer != nil {
-		if out["session"], err = s.Issuer.Issue(p, &m.Tenant); err != nil {
-			return nil, fmt.Errorf("sign the new member in: %w", err)
-		}
+	if signed != "" {
+		out["session"] = signed
 	}
 	return out, nil
+}
+
+// join makes a person a member, and returns a session if we issue them.
+func (s *Server) join(c *call, invitation, name string) (table.Member, string, error) {
+	name, err := readName("name", name)
+	if err != nil {
+		return table.Member{}, "", err
+	}
+	no := web.Refuse(http.StatusNotFound, "no_invitation", "the invitation does not exist, has expired or was used")
+	i, err := s.Store.Invitation(c.ctx(), invitation)
+	if errors.Is(err, table.ErrNotFound) {
+		return table.Member{}, "", no
+	}
+	if err != nil {
+		return table.Member{}, "", err
+	}
+	var p session.Person
+	if s.Trusting {
+		p = s.Issuer.Person(i.Email, name)
+	} else if p, err = s.person(c); err != nil {
+		return table.Member{}, "", err
+	} else if table.Email(p.Email) != i.Email {
+		return table.Member{}, "", web.Refuse(http.StatusForbidden, "other_person", "the invitation is for another email than the session's")
+	}
+	u := table.User{ID: p.User, Email: i.Email, Name: name, Issuer: p.Issuer, Subject: p.Subject}
+	m, err := s.Store.Accept(c.ctx(), i, u)
+	if errors.Is(err, table.ErrNotFound) {
+		return m, "", no
+	}
+	if err != nil || s.Issuer == nil {
+		return m, "", err
+	}
+	signed, err := s.Issuer.Issue(p, &m.Tenant)
+	if err != nil {
+		return m, "", fmt.Errorf("sign the new member in: %w", err)
+	}
+	return m, signed, nil
 }
 
 // signInLife is how long a browser keeps a session.

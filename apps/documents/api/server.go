@@ -32,8 +32,10 @@ type Server struct {
 	Bucket   *blob.Bucket
 	Results  *pipeline.Results
 	Verifier *session.Verifier
-	Issuer   *session.Issuer // the built-in issuer, or nil
-	Methods  []string        // the extractors that workflows may choose
+	Methods  []string          // the extractors that workflows may choose
+	Issuer   *session.Issuer   // issues sessions; nil if only an identity provider does
+	Trusting bool              // whether the issuer trusts every email
+	Provider *session.Provider // where people sign in, or nil
 	Hooks    *hook.Sender
 	Mail     *mail.Sender // nil if no mails are sent
 	URL      string       // of the pages, in mails; "" is unknown

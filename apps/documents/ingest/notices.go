@@ -10,27 +10,53 @@ import (
 	"gocloud.dev/pubsub"
 )
 
-// notice is an object store's notice of new files: in S3's format, or just a name.
+// notice is an object store's notice of new files: in S3's own format, as an event of
+// EventBridge, one of these in a message of SNS, or just a name.
 type notice struct {
 	Key     string
 	Records []struct {
-		S3 struct {
+		EventName string `json:"eventName"`
+		S3        struct {
 			Object struct{ Key string }
 		} `json:"s3"`
 	}
+
+	// EventBridge. Its keys are not encoded.
+	DetailType string `json:"detail-type"`
+	Detail     struct {
+		Object struct{ Key string }
+	}
+
+	// SNS.
+	Type    string
+	Message string
 }
 
-// names returns the files of a notice.
+// names returns the files of a notice. A notice of another event, such as S3's test
+// or a deletion, has none.
 func names(body []byte) ([]string, error) {
 	var n notice
 	if err := json.Unmarshal(body, &n); err != nil {
 		return nil, fmt.Errorf("the notice is not JSON: %w", err)
 	}
+	if n.Type == "Notification" {
+		inner := []byte(n.Message)
+		n = notice{}
+		if err := json.Unmarshal(inner, &n); err != nil {
+			return nil, fmt.Errorf("the message of the notice is not JSON: %w", err)
+		}
+	}
 	var all []string
 	if n.Key != "" {
 		all = append(all, n.Key)
 	}
+	if n.DetailType == "Object Created" && n.Detail.Object.Key != "" {
+		all = append(all, n.Detail.Object.Key)
+	}
 	for _, r := range n.Records {
+		if event := strings.TrimPrefix(r.EventName, "s3:"); event != "" && !strings.HasPrefix(event, "ObjectCreated:") && !strings.HasPrefix(event, "ObjectRestore:") {
+			continue
+		}
 		name, err := url.QueryUnescape(r.S3.Object.Key)
 		if err != nil {
 			return nil, fmt.Errorf("the notice names no file: %w", err)

@@ -26,8 +26,9 @@ const builtin = "documents"
 // Life is how long a session of the built-in issuer lasts.
 const Life = 8 * time.Hour
 
-// Issuer issues sessions for trying the system without an identity provider. It
-// trusts every email, so other machines must not be able to reach it.
+// Issuer issues sessions: to people that have signed in at an identity provider, or,
+// for trying the system without one, to everybody. In the second case it trusts every
+// email, so other machines must not be able to reach it.
 type Issuer struct {
 	key ed25519.PrivateKey
 	id  string
@@ -109,7 +110,7 @@ func (i *Issuer) Issue(p Person, tenant *keys.Tenant) (string, error) {
 			Issuer: builtin, Subject: p.User.String(), Audience: jwt.ClaimStrings{Audience},
 			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(Life)),
 		},
-		Email: p.Email, Name: p.Name, Operator: p.Operator,
+		Email: p.Email, Name: p.Name, Operator: p.Operator, Provider: p.Issuer, Person: p.Subject,
 	}
 	if tenant != nil {
 		c.Tenant = tenant.String()

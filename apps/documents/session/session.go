@@ -18,8 +18,22 @@ import (
 	"github.com/stator-db/stator/apps/documents/keys"
 )
 
-// Audience is the audience of our tokens.
+// Audience is the default audience of tokens.
 const Audience = "documents"
+
+// Names are the names of an identity provider's claims, and its audience for us.
+type Names struct {
+	Audience string
+	Tenant   string
+	Email    string
+	Name     string
+	Operator string
+}
+
+// DefaultNames returns the names that the built-in issuer uses.
+func DefaultNames() Names {
+	return Names{Audience: Audience, Tenant: "tenant", Email: "email", Name: "name", Operator: "operator"}
+}
 
 // Person is an authenticated person, without a tenant.
 type Person struct {
@@ -27,6 +41,10 @@ type Person struct {
 	Email    string
 	Name     string
 	Operator bool // may create tenants
+
+	// Issuer and Subject identify the person at the identity provider. They are
+	// empty for a person of the built-in issuer.
+	Issuer, Subject string
 }
 
 // Session is a person authenticated for a tenant.
@@ -35,13 +53,17 @@ type Session struct {
 	Tenant keys.Tenant
 }
 
-// claims are the claims of a token.
+// claims are the claims of a token of the built-in issuer.
 type claims struct {
 	jwt.RegisteredClaims
 	Tenant   string `json:"tenant,omitempty"`
 	Email    string `json:"email,omitempty"`
 	Name     string `json:"name,omitempty"`
 	Operator bool   `json:"operator,omitempty"`
+
+	// The person at the identity provider where the person has signed in.
+	Provider string `json:"provider,omitempty"`
+	Person   string `json:"provider_sub,omitempty"`
 }
 
 // algorithms are the accepted signature algorithms: only asymmetric ones, and not
@@ -55,12 +77,22 @@ const maxToken = 8 << 10
 type Verifier struct {
 	keys   keyfunc.Keyfunc
 	parser *jwt.Parser
+	names  Names
+	issuer string
+	other  *Verifier // tried if a token is not valid here
+}
+
+// Or returns a verifier that accepts the tokens of both.
+func (v *Verifier) Or(other *Verifier) *Verifier {
+	both := *v
+	both.other = other
+	return &both
 }
 
 // Remote verifies with the keys at a URL. They are fetched every hour, and when a
 // token names an unknown key, at most once in ten seconds. issuer is the required
 // issuer of tokens.
-func Remote(ctx context.Context, url, issuer string, now func() time.Time) (*Verifier, error) {
+func Remote(ctx context.Context, url, issuer string, names Names, now func() time.Time) (*Verifier, error) {
 	wait := false // for the first reply, so that a wrong URL is reported at once
 	k, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{url}, keyfunc.Override{
 		HTTPTimeout:               10 * time.Second,
@@ -72,7 +104,7 @@ func Remote(ctx context.Context, url, issuer string, now func() time.Time) (*Ver
 	if err != nil {
 		return nil, fmt.Errorf("fetch the keys that sessions are verified with from %s: %w", url, err)
 	}
-	return verifier(k, issuer, now), nil
+	return verifier(k, issuer, names, now), nil
 }
 
 // local verifies with known keys.
@@ -81,15 +113,15 @@ func local(set json.RawMessage, issuer string, now func() time.Time) (*Verifier,
 	if err != nil {
 		return nil, err
 	}
-	return verifier(k, issuer, now), nil
+	return verifier(k, issuer, DefaultNames(), now), nil
 }
 
-func verifier(k keyfunc.Keyfunc, issuer string, now func() time.Time) *Verifier {
-	return &Verifier{keys: k, parser: jwt.NewParser(
+func verifier(k keyfunc.Keyfunc, issuer string, names Names, now func() time.Time) *Verifier {
+	return &Verifier{keys: k, names: names, issuer: issuer, parser: jwt.NewParser(
 		jwt.WithValidMethods(algorithms),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuer(issuer),
-		jwt.WithAudience(Audience),
+		jwt.WithAudience(names.Audience),
 		jwt.WithTimeFunc(now),
 		jwt.WithLeeway(5*time.Second),
 		jwt.WithStrictDecoding(),
@@ -99,18 +131,41 @@ func verifier(k keyfunc.Keyfunc, issuer string, now func() time.Time) *Verifier 
 // ErrInvalid is returned for an invalid token. The reason is for the log.
 var ErrInvalid = errors.New("the session is invalid")
 
-func (v *Verifier) claims(ctx context.Context, token string) (claims, Person, error) {
-	var c claims
+// verified returns the person and the tenant, or "", of a token.
+func (v *Verifier) verified(ctx context.Context, token string) (Person, string, error) {
 	if len(token) > maxToken {
-		return c, Person{}, fmt.Errorf("%w: the token has %d bytes", ErrInvalid, len(token))
+		return Person{}, "", fmt.Errorf("%w: the token has %d bytes", ErrInvalid, len(token))
 	}
-	if _, err := v.parser.ParseWithClaims(token, &c, v.keys.KeyfuncCtx(ctx)); err != nil {
-		return c, Person{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	c := make(jwt.MapClaims)
+	if _, err := v.parser.ParseWithClaims(token, c, v.keys.KeyfuncCtx(ctx)); err != nil {
+		if v.other != nil {
+			return v.other.verified(ctx, token)
+		}
+		return Person{}, "", fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if c.Subject == "" {
-		return c, Person{}, fmt.Errorf("%w: the token has no subject", ErrInvalid)
+	subject, err := c.GetSubject()
+	if err != nil || subject == "" {
+		return Person{}, "", fmt.Errorf("%w: the token has no subject", ErrInvalid)
 	}
-	return c, Person{User: userID(c.Issuer, c.Subject), Email: c.Email, Name: c.Name, Operator: c.Operator}, nil
+	p := personOf(c, v.names, v.issuer, subject)
+	if v.issuer == builtin {
+		p.Issuer, p.Subject = textOf(c, "provider"), textOf(c, "provider_sub")
+	}
+	return p, textOf(c, v.names.Tenant), nil
+}
+
+// personOf returns the person of the claims of an issuer.
+func personOf(c map[string]any, names Names, issuer, subject string) Person {
+	operator, _ := c[names.Operator].(bool)
+	return Person{
+		User: userID(issuer, subject), Email: textOf(c, names.Email), Name: textOf(c, names.Name), Operator: operator,
+		Issuer: issuer, Subject: subject,
+	}
+}
+
+func textOf(c map[string]any, name string) string {
+	text, _ := c[name].(string)
+	return text
 }
 
 // userID returns our id of an issuer's subject.
@@ -123,17 +178,17 @@ func userID(issuer, subject string) keys.UserID {
 
 // Person verifies a token that needs no tenant.
 func (v *Verifier) Person(ctx context.Context, token string) (Person, error) {
-	_, p, err := v.claims(ctx, token)
+	p, _, err := v.verified(ctx, token)
 	return p, err
 }
 
 // Session verifies a token for a tenant.
 func (v *Verifier) Session(ctx context.Context, token string) (Session, error) {
-	c, p, err := v.claims(ctx, token)
+	p, tenant, err := v.verified(ctx, token)
 	if err != nil {
 		return Session{}, err
 	}
-	t, err := keys.ParseTenant(c.Tenant)
+	t, err := keys.ParseTenant(tenant)
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: it has no tenant: %w", ErrInvalid, err)
 	}

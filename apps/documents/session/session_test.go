@@ -149,7 +149,7 @@ func TestRemoteKeys(t *testing.T) {
 		w.Write(*set.Load())
 	}))
 	defer server.Close()
-	v, err := Remote(t.Context(), server.URL, builtin, c.Now)
+	v, err := Remote(t.Context(), server.URL, builtin, DefaultNames(), c.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRemoteKeys(t *testing.T) {
 	if n := fetched.Load() - before; n > 2 {
 		t.Errorf("50 forged key ids fetched the keys %d times", n)
 	}
-	if _, err := Remote(t.Context(), server.URL+"\x00", builtin, c.Now); err == nil {
+	if _, err := Remote(t.Context(), server.URL+"\x00", builtin, DefaultNames(), c.Now); err == nil {
 		t.Error("a wrong URL is not reported")
 	}
 }
@@ -213,6 +213,47 @@ func TestDamagedIssuerKey(t *testing.T) {
 		}
 		if now, err := os.ReadFile(file); err != nil || string(now) != text {
 			t.Errorf("%s: the file is now %q, %v", name, now, err)
+		}
+	}
+}
+
+// The names of claims and the audience are those of the provider.
+func TestNames(t *testing.T) {
+	c := new(clock)
+	i := newIssuer(t, c)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(i.KeySet()) }))
+	defer server.Close()
+	names := Names{Audience: "api://documents", Tenant: "https://acme.example/org", Email: "mail", Name: "display", Operator: "root"}
+	v, err := Remote(t.Context(), server.URL, "https://idp.example", names, c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := keys.NewTenant()
+	token := func(change func(jwt.MapClaims)) string {
+		m := jwt.MapClaims{
+			"iss": "https://idp.example", "sub": "user|1", "aud": []string{"x", "api://documents"}, "exp": begin.Add(time.Hour).Unix(),
+			"https://acme.example/org": tenant.String(), "mail": "ann@acme.example", "display": "Ann", "root": true, "tenant": keys.NewTenant().String(), "email": "eve@example.com",
+		}
+		change(m)
+		made := jwt.NewWithClaims(jwt.SigningMethodEdDSA, m)
+		made.Header["kid"] = i.id
+		text, err := made.SignedString(i.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	s, err := v.Session(t.Context(), token(func(jwt.MapClaims) {}))
+	if err != nil || s.Tenant != tenant || s.Email != "ann@acme.example" || s.Name != "Ann" || !s.Operator || s.Subject != "user|1" || s.Issuer != "https://idp.example" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for name, text := range map[string]string{
+		"another audience": token(func(m jwt.MapClaims) { m["aud"] = "documents" }),
+		"another issuer":   token(func(m jwt.MapClaims) { m["iss"] = builtin }),
+		"no tenant":        token(func(m jwt.MapClaims) { delete(m, names.Tenant) }),
+	} {
+		if _, err := v.Session(t.Context(), text); err == nil {
+			t.Errorf("a token of %s is accepted", name)
 		}
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/stator-db/stator/apps/documents/keys"
@@ -168,6 +170,36 @@ func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) 
 // User reads the person of a membership of a tenant. Other persons are not found.
 func (s *Store) User(ctx context.Context, m Member) (User, error) {
 	return get[User](ctx, s, keys.User(m.User), false)
+}
+
+// Users reads the persons of memberships.
+func (s *Store) Users(ctx context.Context, members []Member) (map[keys.UserID]User, error) {
+	found := make(map[keys.UserID]User)
+	for some := range slices.Chunk(members, 100) {
+		var wanted []map[string]types.AttributeValue
+		for _, m := range some {
+			wanted = append(wanted, keys.User(m.User).Attributes())
+		}
+		for try := 0; len(wanted) > 0; try++ {
+			out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.Table: {Keys: wanted}}})
+			if err != nil {
+				return nil, fmt.Errorf("read users: %w", err)
+			}
+			var users []User
+			if err := attributevalue.UnmarshalListOfMaps(out.Responses[s.Table], &users); err != nil {
+				return nil, fmt.Errorf("decode a user: %w", err)
+			}
+			for _, u := range users {
+				found[u.ID] = u
+			}
+			if wanted = out.UnprocessedKeys[s.Table].Keys; len(wanted) > 0 {
+				if err := pause(ctx, min(try, 10)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return found, nil
 }
 
 // People returns the persons with an email, of all tenants: the caller must compare

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -26,15 +27,32 @@ func main() {
 
 func root() *cobra.Command {
 	c := &cobra.Command{Use: "documents", Short: "A document extraction service for many tenants"}
+	c.PersistentFlags().String("log", "info", "log level: debug, info, warn or error")
+	c.PersistentFlags().Bool("log-json", false, "log as JSON, one object a line")
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := logger(cmd)
+		return err
+	}
 	c.AddCommand(serve(), process(), batch(), recovering(), tenant(), plan(), deletion())
 	return c
 }
 
-// options returns the defaults with a log.
-func options(cmd *cobra.Command) documents.Options {
-	o := documents.Defaults()
-	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	return o
+// options returns the defaults.
+func options(*cobra.Command) documents.Options { return documents.Defaults() }
+
+// logger returns the log that the flags describe.
+func logger(cmd *cobra.Command) (*slog.Logger, error) {
+	var o slog.HandlerOptions
+	text, _ := cmd.Flags().GetString("log")
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return nil, command.Usagef("--log is %q, but must be debug, info, warn or error", text)
+	}
+	o.Level = level
+	if asJSON, _ := cmd.Flags().GetBool("log-json"); asJSON {
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &o)), nil
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &o)), nil
 }
 
 func serve() *cobra.Command {
@@ -45,21 +63,22 @@ func serve() *cobra.Command {
 	o.StoreFlags(cmd.Flags())
 	o.WorkFlags(cmd.Flags())
 	address.Flags(cmd.Flags(), "127.0.0.1:8100")
-	cmd.Flags().Lookup("allow-anyone").Usage += "; needs --jwks"
-	cmd.Flags().StringVar(&o.JWKS, "jwks", "", "URL of the identity provider's keys; without it a built-in issuer trusts every email")
-	cmd.Flags().StringVar(&o.Issuer, "issuer", "", "name of the identity provider in its tokens")
+	cmd.Flags().Lookup("allow-anyone").Usage += "; needs --oidc-issuer or --jwks, since the built-in issuer trusts every email"
+	o.SignInFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&demo, "demo", false, "create two tenants with sample invoices")
 	cmd.Flags().BoolVar(&elsewhere, "process-elsewhere", false, "leave processing to `documents process`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if address.Anyone && o.JWKS == "" {
-			return command.Usagef("--allow-anyone needs an identity provider (--jwks and --issuer), since the built-in issuer trusts every email")
+		o.OIDC.Secret = os.Getenv("DOCUMENTS_OIDC_SECRET")
+		if address.Anyone && o.JWKS == "" && o.OIDC.Issuer == "" {
+			return command.Usagef("--allow-anyone needs an identity provider (--oidc-issuer, or --jwks and --issuer), since the built-in issuer trusts every email")
 		}
-		if demo && o.JWKS != "" {
-			return command.Usagef("--demo needs the built-in issuer and cannot be combined with --jwks")
+		if demo && (o.JWKS != "" || o.OIDC.Issuer != "") {
+			return command.Usagef("--demo needs the built-in issuer and cannot be combined with --oidc-issuer or --jwks")
 		}
 		if o.Home.Endpoint != "" && o.Bucket == "" {
 			return command.Usagef("--bucket is missing: persistent tables need persistent files")
 		}
+		o.Log, _ = logger(cmd) // valid, since it was checked
 		listener, err := address.Open()
 		if err != nil {
 			return err
@@ -92,6 +111,7 @@ func process() *cobra.Command {
 		if o.Bucket == "" {
 			return command.Usagef("--bucket is missing: it must be the bucket of the server")
 		}
+		o.Log, _ = logger(cmd)
 		s, err := documents.Open(cmd.Context(), o)
 		if err != nil {
 			return err

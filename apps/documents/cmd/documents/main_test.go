@@ -42,6 +42,7 @@ func TestExitCodes(t *testing.T) {
 		{"recover --at 2026-01-01T00:00:00Z", 2, "name the batches"},
 		{"delete", 2, "the id of a tenant"},
 		{"delete x --data " + folder, 2, "not an id"},
+		{"process --log loud", 2, "--log"},
 		{"bogus", 2, "unknown command"},
 		{"plan --data " + folder, 2, "the id of a tenant"},
 		{"plan x --data " + folder, 2, "not an id"},
