@@ -251,7 +251,7 @@ func (s *System) open(ctx context.Context) (err error) {
 	reports := &pipeline.Reporter{Store: s.Store, Results: results, Hooks: hooks, Mail: sender, URL: url, Attempts: 12, Sent: metrics.Reports, Log: o.Log}
 	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, Reports: reports, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
 	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
-	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Methods: slices.Sorted(maps.Keys(extractors)), Hooks: hooks, Mail: sender, URL: url, Wake: s.Runner.Wake, Log: o.Log}
+	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Reader: o.reader(), Methods: slices.Sorted(maps.Keys(extractors)), Hooks: hooks, Mail: sender, URL: url, Wake: s.Runner.Wake, Log: o.Log}
 	return s.openSessions(ctx)
 }
 

@@ -94,9 +94,10 @@ var probes = map[string][]probe{
 	"POST /v1/projects/{project}/batches/{batch}/documents": {
 		{path: "/v1" + inBatch + "/documents", body: `{"documents":[{"name":"a.txt","upload":"$upload"}]}`, works: 200},
 	},
-	"GET /v1/projects/{project}/batches/{batch}/documents/{document}":        {{path: "/v1" + ofDocument, works: 200}},
-	"GET /v1/projects/{project}/batches/{batch}/documents/{document}/result": {{path: "/v1" + ofDocument + "/result", works: 200}},
-	"GET /v1/projects/{project}/batches/{batch}/documents/{document}/file":   {{path: "/v1" + ofDocument + "/file", works: 200}},
+	"GET /v1/projects/{project}/batches/{batch}/documents/{document}":         {{path: "/v1" + ofDocument, works: 200}},
+	"GET /v1/projects/{project}/batches/{batch}/documents/{document}/result":  {{path: "/v1" + ofDocument + "/result", works: 200}},
+	"GET /v1/projects/{project}/batches/{batch}/documents/{document}/preview": {{path: "/v1" + ofDocument + "/preview", works: 200}},
+	"GET /v1/projects/{project}/batches/{batch}/documents/{document}/file":    {{path: "/v1" + ofDocument + "/file", works: 200}},
 	"POST /v1/projects/{project}/batches/{batch}/documents/{document}/review": {
 		{path: "/v1" + ofDocument + "/review", body: `{"approve":true,"fields":{"total":"1.00"}}`, works: 204},
 	},

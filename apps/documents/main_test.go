@@ -46,8 +46,6 @@ type system struct {
 	*System
 	t   *testing.T
 	url string
-
-	mayScan bool // whether the test itself scans the table
 }
 
 func start(t *testing.T, change func(*Options)) *system {
@@ -64,17 +62,14 @@ func start(t *testing.T, change func(*Options)) *system {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(s.Handler())
-	whole := &system{System: s, t: t, url: server.URL}
 	t.Cleanup(func() {
 		server.Close()
-		if !whole.mayScan {
-			hometest.NoScan(t, s.Home.Stator.Client(), "http://stator.invalid")
-		}
+		hometest.NoScan(t, s.Home.Stator.Client(), "http://stator.invalid")
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return whole
+	return &system{s, t, server.URL}
 }
 
 // passes does all work that is due.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 // names returns the names in a list of the API, over all its pages.
@@ -104,7 +105,7 @@ func TestOldItemsAreListed(t *testing.T) {
 	age := func(key keys.Key, expression string) {
 		t.Helper()
 		name := table.Name
-		if _, err := s.Home.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: &name, Key: key.Attributes(), UpdateExpression: &expression}); err != nil {
+		if _, err := hometest.Examine(s.Home.DB).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: &name, Key: key.Attributes(), UpdateExpression: &expression}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gocloud.dev/blob"
 
+	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/hook"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/mail"
@@ -31,6 +32,7 @@ type Server struct {
 	Store    *table.Store
 	Bucket   *blob.Bucket
 	Results  *pipeline.Results
+	Reader   extract.Reader // of previews
 	Verifier *session.Verifier
 	Methods  []string          // the extractors that workflows may choose
 	Issuer   *session.Issuer   // issues sessions; nil if only an identity provider does
@@ -114,6 +116,7 @@ func (s *Server) Endpoints() []Endpoint {
 		{"DELETE " + document, Members, s.deleteDocument},
 		{"GET " + document + "/result", Members, s.getResult},
 		{"GET " + document + "/file", Members, s.getFile},
+		{"GET " + document + "/preview", Members, s.getPreview},
 		{"POST " + document + "/review", Members, s.review},
 		{"POST " + document + "/retry", Members, s.retry},
 	}
