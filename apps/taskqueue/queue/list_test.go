@@ -115,6 +115,9 @@ func (w *world) allPages(s *Service, sel task.Selection, limit int) (ids []strin
 		if next = page.Next; next == "" {
 			return ids
 		}
+		if len(ids) > len(w.ids) {
+			w.Fatalf("the pages do not end: %v", ids)
+		}
 	}
 }
 
