@@ -428,3 +428,26 @@ func TestUnitsOfLists(t *testing.T) {
 		}
 	})
 }
+
+// A requeue extends the time for which the earlier events are kept; it does not make
+// them happen again on the page and in the metrics.
+func TestRequeueRepeatsNoEvents(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.server(Options{})
+		in := w.submit(s, "q", task.Submission{MaxAttempts: 1})
+		c := w.claim(s, "q", "w")
+		_, err := s.Fail(w.Context(), c.ID, c.Worker, c.Token, Failure{Reason: "no"})
+		w.good(err)
+		time.Sleep(time.Minute) // the extended time differs
+		_, err = s.Requeue(w.Context(), in.ID)
+		w.good(err)
+		time.Sleep(time.Second)
+		var got []task.EventType
+		for _, r := range s.Recent() {
+			got = append([]task.EventType{r.Type}, got...)
+		}
+		if want := []task.EventType{task.Submitted, task.Claimed, task.DeadLettered, task.Requeued}; !reflect.DeepEqual(got, want) {
+			t.Errorf("the recent events are %v, want %v", got, want)
+		}
+	})
+}

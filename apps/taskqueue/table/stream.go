@@ -128,7 +128,7 @@ func (f *follower) record(r *types.Record) {
 	switch {
 	case strings.HasPrefix(pk, "TASK#") && sk == "META" && !removed:
 		f.listener.Task(readTask(image))
-	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && !removed:
+	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && r.EventName == types.OperationTypeInsert:
 		if e, err := readEvent(image); err == nil { // reading the history reports an invalid one
 			f.listener.Event(after(pk, "TASK#"), e)
 		}
