@@ -101,7 +101,7 @@ var unitFaults = []known{
 			if f.Witness == nameLocal && text(f, "IndexName") != "" {
 				return true // DynamoDB Local charges whole items in place of their projections
 			}
-			return (f.Step.Op == "Scan" || strings.HasPrefix(text(f, "Statement"), "SELECT")) && scanUnits(f)
+			return (f.Step.Op == "Scan" || strings.HasPrefix(strings.ToUpper(statementText(f)), "SELECT")) && scanUnits(f)
 		},
 		evidence: "each partition of a table is charged separately; a new on-demand table has four (docs/differences.md, conformance/scan/capacity.txt)",
 	},

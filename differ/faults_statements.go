@@ -29,9 +29,8 @@ var partitionKeys = regexp.MustCompile(`"?\bpk"? *[=<>]|= *"?pk\b`)
 
 var keyOfStatementPattern = whole("ValidationException: " + keyOfStatement)
 
-// severalClauses matches an UPDATE with RETURNING and more than one clause, in the
-// JSON of a request.
-var severalClauses = regexp.MustCompile(`"UPDATE [^{}]* (?:SET|REMOVE) [^{}]* (?:SET|REMOVE) [^{}]* RETURNING `)
+// severalClauses matches an UPDATE with RETURNING and more than one clause.
+var severalClauses = regexp.MustCompile(`(?:^|; )UPDATE [^;]* (?:SET|REMOVE) [^;]* (?:SET|REMOVE) [^;]* RETURNING `)
 
 // valueFirst matches a comparison of a literal or a parameter with an attribute.
 var valueFirst = regexp.MustCompile(`(?i)(?:where|and) (?:\?|'[^']*'|-?[0-9.]+) *= *"?[a-z]`)
@@ -39,6 +38,18 @@ var valueFirst = regexp.MustCompile(`(?i)(?:where|and) (?:\?|'[^']*'|-?[0-9.]+) 
 // valueBeforeSortKey matches a range of a sort key with the literal or the
 // parameter before the key.
 var valueBeforeSortKey = regexp.MustCompile(`(?i)(?:where|and) (?:\?|'[^']*'|-?[0-9.]+) *[<>]=? *"?(?:sk|g\d)\b`)
+
+// statementText returns the statements of a request, with semicolons between them
+// and one space in place of several, but none before [.
+func statementText(f *finding) string {
+	var all []string
+	for _, n := range nodes(f.Step.Body) {
+		if statement, ok := n.get().(string); ok && n.name == "Statement" {
+			all = append(all, strings.Join(strings.Fields(statement), " "))
+		}
+	}
+	return strings.ReplaceAll(strings.Join(all, "; "), " [", "[")
+}
 
 // statementFaults are differences in PartiQL.
 var statementFaults = []known{
@@ -80,17 +91,19 @@ var statementFaults = []known{
 	},
 	{
 		name: "names of nested attributes with dots (dynoxide)", witness: nameDynoxide, ops: "ExecuteTransaction|ExecuteStatement", places: `(?:Responses\[\]\.)?Item(?: .*)?`,
-		when:     func(f *finding) bool { return f.Stator.ok() && strings.Contains(f.Step.text(), `with.dot\"[`) },
+		when:     func(f *finding) bool { return f.Stator.ok() && strings.Contains(statementText(f), `with.dot"[`) },
 		evidence: "dynoxide does not find elements of a list whose name has a dot",
 	},
 	{
 		name: "names of nested attributes with dots (DynamoDB Local)", witness: nameLocal, ops: "ExecuteTransaction|ExecuteStatement", places: `(?:Responses\[\]\.)?Item(?: .*)?`,
-		when:     func(f *finding) bool { return f.Stator.ok() && strings.Contains(f.Step.text(), `with.dot\"[`) },
+		when:     func(f *finding) bool { return f.Stator.ok() && strings.Contains(statementText(f), `with.dot"[`) },
 		evidence: "not known (docs/differences.md): SELECT l[0] returns the attribute l[0] or the list",
 	},
 	{
 		name: "updated elements that a statement returns (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", places: "Items|Item",
-		when:     func(f *finding) bool { return f.Stator.ok() && strings.Contains(f.Step.text(), "RETURNING MODIFIED") },
+		when: func(f *finding) bool {
+			return f.Stator.ok() && strings.Contains(statementText(f), "RETURNING MODIFIED")
+		},
 		evidence: "MODIFIED returns only the changed elements, as UPDATED_NEW does (tests of Scylla's Alternator that run on AWS); DynamoDB Local returns the whole attribute",
 	},
 	{
@@ -124,23 +137,23 @@ var statementFaults = []known{
 	},
 	{
 		name: "several conditions on the partition key", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200|ValidationException: One or more parameter values were invalid: Condition parameter type does not match schema type",
-		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(text(f, "Statement"), -1)) > 1 },
+		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(statementText(f), -1)) > 1 },
 		evidence: "not known: one of the values does not have the type of the key; DynamoDB Local has another message, or takes the first condition for a filter",
 	},
 	{
 		name: "several conditions on the partition key (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", stator: "ValidationException: " + keyOfStatement, other: "200", alone: true,
-		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(text(f, "Statement"), -1)) > 1 },
+		when:     func(f *finding) bool { return len(partitionKeys.FindAllString(statementText(f), -1)) > 1 },
 		evidence: "not known: one of the values does not have the type of the key; dynoxide does not compare types",
 	},
 	{
 		name: "number and types of the operands of a SET (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*Incorrect number of operands for operator or function; operator or function: [a-z_+-]+, number of operands: \\d+", other: "ValidationException: .*Incorrect operand type for operator or function; operator or function: [a-z_+-]+, operand type: [A-Z]+",
-		when:     func(f *finding) bool { return strings.Contains(f.Step.text(), "UPDATE ") },
+		when:     func(f *finding) bool { return strings.Contains(statementText(f), "UPDATE ") },
 		evidence: "which of two faults is reported is not known",
 	},
 	{
 		name: "pages of statements (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: "ConsumedCapacity only in the second",
 		when: func(f *finding) bool {
-			return f.Step.Pages && f.Step.Body["Limit"] != nil && count(f.Other.Body["Items"]) == 0 && attributeCompared.MatchString(text(f, "Statement"))
+			return f.Step.Pages && f.Step.Body["Limit"] != nil && count(f.Other.Body["Items"]) == 0 && attributeCompared.MatchString(statementText(f))
 		},
 		evidence: "units are not compared if there are several pages; dynoxide has one page for a key that is compared with an attribute",
 	},
@@ -150,7 +163,7 @@ var statementFaults = []known{
 	},
 	{
 		name: "keys as bounds of BETWEEN (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", agreed: true, stator: "200", other: "ValidationException: One or more parameter values were invalid: Condition parameter type does not match schema type",
-		when:     func(f *finding) bool { return strings.Contains(text(f, "Statement"), " BETWEEN ") },
+		when:     func(f *finding) bool { return strings.Contains(statementText(f), " BETWEEN ") },
 		evidence: "dynoxide has stator's answer; DynamoDB Local takes a BETWEEN pk AND ? for a condition on the key",
 	},
 	{
@@ -167,7 +180,7 @@ var statementFaults = []known{
 	{
 		name: "units of statements on names with dots (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: "ConsumedCapacity.*",
 		when: func(f *finding) bool {
-			return strings.Contains(text(f, "Statement"), "with.dot") && slices.Contains(f.Places, "Items") && f.agreed("Items")
+			return strings.Contains(statementText(f), "with.dot") && slices.Contains(f.Places, "Items") && f.agreed("Items")
 		},
 		evidence: "dynoxide takes the name for a path, and changes another attribute; DynamoDB Local returns stator's items",
 	},
@@ -189,7 +202,7 @@ var statementFaults = []known{
 	{
 		name: "RETURNING in a transaction that dynoxide does not parse", alone: true, ops: "ExecuteTransaction", stator: `ValidationException: Validation failed in TransactStatements\[\d+\]: RETURNING clause is not supported in ExecuteTransaction\.`,
 		other:    `TransactionCanceledException: .*`,
-		when:     func(f *finding) bool { return severalClauses.MatchString(f.Step.text()) },
+		when:     func(f *finding) bool { return severalClauses.MatchString(statementText(f)) },
 		evidence: "dynoxide, whose answers were recorded on AWS, reports RETURNING before keys of other statements that do not fit, if the UPDATE has one clause; it does not parse several",
 	},
 	{
@@ -199,19 +212,19 @@ var statementFaults = []known{
 	{
 		name: "units of comparisons with the value first (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: `ConsumedCapacity\.(?:Table\.)?CapacityUnits`,
 		when: func(f *finding) bool {
-			return valueFirst.MatchString(text(f, "Statement")) && units(f.Stator) < units(f.Other)
+			return valueFirst.MatchString(statementText(f)) && units(f.Stator) < units(f.Other)
 		},
 		evidence: "10 = pk selects a partition as pk = 10 does; dynoxide reads all items",
 	},
 	{
 		name: "a value before the sort key (DynamoDB Local)", alone: true, witness: nameLocal, ops: "ExecuteStatement", places: "Items", stator: "200", other: "200",
-		when:     func(f *finding) bool { return valueBeforeSortKey.MatchString(text(f, "Statement")) },
+		when:     func(f *finding) bool { return valueBeforeSortKey.MatchString(statementText(f)) },
 		evidence: "not decided (docs/differences.md): DynamoDB Local reads 2 > sk as sk > 2, but 2 > a as a < 2",
 	},
 	{
 		name: "a value before the sort key (dynoxide)", alone: true, witness: nameDynoxide, ops: "ExecuteStatement", places: "Items", stator: "200", other: "200",
 		when: func(f *finding) bool {
-			return valueBeforeSortKey.MatchString(text(f, "Statement")) && count(f.Other.Body["Items"]) == 0
+			return valueBeforeSortKey.MatchString(statementText(f)) && count(f.Other.Body["Items"]) == 0
 		},
 		evidence: "dynoxide finds no item if a value is before an attribute, also for 2 = sk, for which DynamoDB Local has stator's items",
 	},
@@ -229,7 +242,7 @@ var statementFaults = []known{
 	{
 		name: "comparison of parameters (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: "Items|ConsumedCapacity.CapacityUnits",
 		when: func(f *finding) bool {
-			return f.Third != nil && f.Third.Status == 500 && strings.Contains(text(f, "Statement"), "WHERE ? ")
+			return f.Third != nil && f.Third.Status == 500 && strings.Contains(statementText(f), "WHERE ? ")
 		},
 		evidence: "? = ? holds for equal parameters; DynamoDB Local answers 500",
 	},
