@@ -229,6 +229,11 @@ var statementFaults = []known{
 		evidence: "dynoxide finds no item if a value is before an attribute, also for 2 = sk, for which DynamoDB Local has stator's items",
 	},
 	{
+		name: "an empty name of a table (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction", stator: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Path component cannot be an empty string`, other: "ResourceNotFoundException: .*",
+		when:     func(f *finding) bool { return f.Third != nil && f.Third.Text == "Path component cannot be an empty string" },
+		evidence: "dynoxide has stator's message; DynamoDB Local looks for a table without a name",
+	},
+	{
 		name: "first fault of a SET (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*(?:Unexpected path component|Where clause does not contain).*", other: "ValidationException: .*(?:The first argument to SET_|Key attributes must be scalars).*",
 		evidence: "which of two faults of a statement is reported is not known",
 	},

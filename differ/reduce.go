@@ -40,8 +40,8 @@ type reducer struct {
 }
 
 const (
-	maxRestarts = 12  // times that the steps before a request are repeated
-	maxPairs    = 200 // pairs of edits
+	maxRestarts = 12   // times that the steps before a request are repeated
+	maxPairs    = 1000 // pairs of edits
 )
 
 // reduce returns the square of a finding in the last of some steps, or nil.

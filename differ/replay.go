@@ -10,7 +10,7 @@ import (
 )
 
 // replay sends the requests of a report again, and prints the answers of all
-// servers to each.
+// servers to each, and the differences that are the order of two faults.
 func (g group) replay(ctx context.Context, file string, w io.Writer) error {
 	steps, err := readSteps(file)
 	if err != nil {
@@ -21,7 +21,8 @@ func (g group) replay(ctx context.Context, file string, w io.Writer) error {
 	for i := range inStep {
 		inStep[i] = true
 	}
-	for _, st := range steps {
+	var open []openFinding
+	for i, st := range steps {
 		answers, err := g.ask(ctx, st, inStep)
 		if err != nil {
 			return err
@@ -31,13 +32,30 @@ func (g group) replay(ctx context.Context, file string, w io.Writer) error {
 			printAnswer(w, g[i].name, *a)
 		}
 		for _, f := range (exchange{st, answers}).compare() {
-			for _, k := range explain(f) {
+			ks := explain(f)
+			for _, k := range ks {
 				fmt.Fprintf(w, "# %s: %s\n", f.Witness, k.name)
+			}
+			if ks == nil {
+				fmt.Fprintf(w, "# %s: unexplained\n", f.Witness)
+				open = append(open, openFinding{f, i + 1})
 			}
 		}
 		fmt.Fprintln(w)
 	}
-	return g.clear(ctx)
+	if err := g.clear(ctx); err != nil {
+		return err
+	}
+	for _, o := range open {
+		sq, err := g.reduce(ctx, steps[:o.steps], o.f, nil)
+		if err != nil {
+			return err
+		}
+		if sq != nil {
+			sq.print(w)
+		}
+	}
+	return nil
 }
 
 // readSteps reads lines of the form "> Operation {…}".
