@@ -230,7 +230,9 @@ var statementFaults = []known{
 	},
 	{
 		name: "an empty name of a table (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction", stator: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Path component cannot be an empty string`, other: "ResourceNotFoundException: .*",
-		when:     func(f *finding) bool { return f.Third != nil && f.Third.Text == "Path component cannot be an empty string" },
+		when: func(f *finding) bool {
+			return f.Third != nil && f.Third.Text == "Path component cannot be an empty string"
+		},
 		evidence: "dynoxide has stator's message; DynamoDB Local looks for a table without a name",
 	},
 	{
