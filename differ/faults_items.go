@@ -394,7 +394,7 @@ var itemFaults = []known{
 		evidence: "the limit of 400 KB is for the item and its entries in all local indexes (quotas in the developer guide); the witnesses accept an item that is a few bytes above it",
 	},
 	{
-		name: "legacy parameters: values before types", alone: true, ops: "UpdateItem", stator: "ValidationException: .*contains duplicates.*", other: "ValidationException: Type mismatch for attribute to update",
+		name: "legacy parameters: values before types", alone: true, ops: "UpdateItem", stator: "ValidationException: .*(?:contains duplicates|set  may not be empty).*", other: "ValidationException: Type mismatch for attribute to update",
 		when:     func(f *finding) bool { return f.Step.Body["AttributeUpdates"] != nil },
 		evidence: "not known (docs/differences.md): several faults of the legacy parameters",
 	},
@@ -424,8 +424,10 @@ var itemFaults = []known{
 		evidence: "dynoxide reports the mismatch, too",
 	},
 	{
-		name: "constraints before conditions of a transaction (DynamoDB Local)", witness: nameLocal, ops: "TransactWriteItems", stator: `ValidationException: .*Member must not be null.*`, other: "TransactionCanceledException: .*",
-		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "missing field") },
+		name: "constraints before conditions of a transaction (DynamoDB Local)", witness: nameLocal, ops: "TransactWriteItems", stator: `ValidationException: .*Member must not be null.*`, other: "200|TransactionCanceledException: .*",
+		when: func(f *finding) bool {
+			return f.Third != nil && (strings.Contains(f.Third.Text, "missing field") || strings.Contains(f.Third.Text, "invalid type: null"))
+		},
 		evidence: "the member is required by the API's model, which AWS checks first; dynoxide refuses the request, too",
 	},
 	{
