@@ -114,3 +114,14 @@ func TestMerge(t *testing.T) {
 		t.Errorf("a newer choice of another goal does not count: %+v", g)
 	}
 }
+
+func TestProgress(t *testing.T) {
+	for _, c := range []struct {
+		saved Money
+		want  Status
+	}{{0, NotStarted}, {1, InProgress}, {49999, InProgress}, {50000, Completed}, {50001, Completed}} {
+		if got := Progress(c.saved, 50000); got != c.want {
+			t.Errorf("with %s of 500.00: %s, want %s", c.saved, got, c.want)
+		}
+	}
+}
