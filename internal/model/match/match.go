@@ -108,7 +108,9 @@ func (r *Request) compare(s workload.Shape) (c requestDiff) {
 	}
 	c.compareText("filter", s.Filter, s.FilterText, r.shape.Filter, r.shape.FilterText)
 	r.compareCondition(&c, s)
-	c.compareText("projection", s.Projection != "", s.Projection, r.shape.Projection != "", r.shape.Projection)
+	if r.actions == nil || s.Projection != "" { // the code that is generated for a batch reads whole items
+		c.compareText("projection", s.Projection != "", s.Projection, r.shape.Projection != "", r.shape.Projection)
+	}
 	switch {
 	case s.Consistent && !r.shape.Consistent:
 		c.add(otherDetail, "it is consistent")

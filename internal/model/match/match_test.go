@@ -56,6 +56,10 @@ patterns:
       - {put: customer, replaces: true}
       - {put: order, replaces: true}
     rate: 1/s
+  - name: some totals
+    batch:
+      - {get: order, given: [customerId], each: [orderId], times: 5, returns: [total, note]}
+    rate: 1/s
   - {name: all entries, scan: entry, rate: 1/day}
   - {name: notes of nobody, query: order, given: [note], matches: 1, rate: 1/s}
 `
@@ -125,6 +129,10 @@ func TestFind(t *testing.T) {
 		{"a batch", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Put", Actions: "Put C# O#; Put C# PROFILE"}, "load"},
 		{"a part of a batch", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Put", Actions: "Put C# O#"}, "load"},
 		{"a batch of other actions", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Delete", Actions: "Delete C# O#"}, "near load: it contains Delete C# O#"},
+
+		{"a batch of gets", workload.Shape{Operation: "BatchGetItem", Table: "shop", Actions: "Get C# O#", Projection: "note, total"}, "some totals"},
+		{"a batch of gets with another projection", workload.Shape{Operation: "BatchGetItem", Table: "shop", Actions: "Get C# O#", Projection: "note"}, "near some totals: its projection is note, not note, total"},
+		{"a batch of gets without its projection", workload.Shape{Operation: "BatchGetItem", Table: "shop", Actions: "Get C# O#"}, "some totals"},
 
 		{"a scan", workload.Shape{Operation: "Scan", Table: "audit"}, "all entries"},
 		{"an operation that no pattern has", workload.Shape{Operation: "DeleteItem", Table: "shop", Partition: "C#", Sort: "O#"}, "none"},

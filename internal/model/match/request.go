@@ -92,6 +92,7 @@ func (r *Request) setForm(s *model.Step, key schema.Key) {
 // part returns the request of a batch or a transaction to one table.
 func part(plan *model.Plan, t *model.Table) *Request {
 	r := &Request{Pattern: plan.Pattern, shape: workload.Shape{Operation: plan.Operation, Table: t.Name}}
+	var returned []string
 	for _, s := range plan.Steps {
 		if s.Table != t {
 			continue
@@ -102,7 +103,13 @@ func part(plan *model.Plan, t *model.Table) *Request {
 		if plan.Operation == "BatchGetItem" && s.Action.Consistent {
 			r.shape.Consistent = true
 		}
+		if plan.Operation == "BatchGetItem" {
+			returned = append(returned, s.Action.Returns...)
+		}
 	}
+	// A batch of gets has one projection for each table.
+	slices.Sort(returned)
+	r.shape.Projection = workload.Names(paths(slices.Compact(returned)), verbatim)
 	return r
 }
 
