@@ -48,13 +48,13 @@ func TestDocumentsFigures(t *testing.T) {
 		// The description: about 1 read unit for a request; 100 requests a second.
 		{"goals", "request", false, Units{TableRead: 100}},
 		// The description: 1,500 write units a second. It counts only the table.
-		{"taskqueue", "submission", false, Units{TableRead: 500, TableWrite: 1500, IndexWrite: 500}},
+		{"taskqueue", "submission", false, Units{TableWrite: 1500, IndexWrite: 500}},
 		// The rest of its peak of 3,500: three writes that it lists, and the one
 		// that completes a task, which it does not list. A completed task enters
 		// the index again, under its last status.
 		{"taskqueue", "processing", false, Units{TableWrite: 2000, IndexWrite: 1000}},
 		// The writes that it does not count at all.
-		{"taskqueue", "claims", false, Units{TableRead: 0.5, TableWrite: 1001, IndexWrite: 1}},
+		{"taskqueue", "claims", false, Units{TableRead: 1, TableWrite: 1001, IndexWrite: 1}},
 	} {
 		found := false
 		for _, g := range app(t, c.app).Cost(DefaultPrices()).Groups {
@@ -96,7 +96,7 @@ func TestGeneratorIsDeterministic(t *testing.T) {
 			}
 			for ordinal := range 200 {
 				it := Generator{}.Item(e, ordinal)
-				if e.Name != "pending" && it.Size() != first.Size() {
+				if e.Name != "pending" && e.Name != "job" && it.Size() != first.Size() {
 					t.Errorf("%s: the item of ordinal %d has %d bytes, the first has %d", e.Name, ordinal, it.Size(), first.Size())
 					break
 				}

@@ -82,7 +82,7 @@ func (s *Service) Complete(ctx context.Context, id, worker, token, result string
 // end writes the event by which a worker ends its claim of a task.
 func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Event) error {
 	e.Seq = before.Seq + 1
-	_, err := s.table.Append(ctx, before, e, s.eventsUntil(e.At), table.With{Drop: h.claim()})
+	_, err := s.table.Append(ctx, before, e, table.With{Drop: h.claim()})
 	var moved *table.Moved
 	if errors.As(err, &moved) {
 		return s.repeated(ctx, h, e.Type, moved.Now)
@@ -203,12 +203,14 @@ func (s *Service) Cancel(ctx context.Context, id, reason string) (task.Task, err
 // Requeue restarts a failed or dead task. Its history is kept for as long as the
 // restarted task may take.
 func (s *Service) Requeue(ctx context.Context, id string) (task.Task, error) {
-	events, err := s.History(ctx, id)
+	t, err := s.Get(ctx, id)
 	if err != nil {
-		return task.Task{}, err
+		return t, err
 	}
-	if err := s.table.KeepEvents(ctx, id, events, s.eventsUntil(s.at())); err != nil {
-		return task.Task{}, err
+	if task.Can(task.Requeued, t.Status) {
+		if err := s.table.KeepEvents(ctx, t, s.at().Add(s.maxAge+s.keep).Unix()); err != nil {
+			return t, err
+		}
 	}
 	return s.force(ctx, id, task.Requeued, "", func(*task.Task) task.Detail { return task.Detail{Until: s.at().Add(s.maxAge)} })
 }
@@ -231,12 +233,15 @@ func (s *Service) force(ctx context.Context, id string, what task.EventType, alr
 		if t.Status == task.Processing {
 			with.Drop = &table.Claim{Worker: t.Worker, Task: id, Queue: t.Queue, Seq: t.Seq, Slot: t.Slot}
 		}
-		now, err := s.table.Append(ctx, t, task.Event{Seq: t.Seq + 1, Type: what, At: s.at(), Detail: detail(&t)}, s.eventsUntil(s.at()), with)
+		now, err := s.table.Append(ctx, t, task.Event{Seq: t.Seq + 1, Type: what, At: s.at(), Detail: detail(&t)}, with)
 		var moved *table.Moved
 		switch {
 		case err == nil:
 			s.metrics.events.WithLabelValues(t.Queue, string(what)).Inc()
-			return now, nil
+			if with.Drop != nil {
+				err = s.table.Ended(ctx, with.Drop)
+			}
+			return now, err
 		case !errors.As(err, &moved):
 			return t, err
 		}

@@ -3,6 +3,7 @@ package queue
 import (
 	"container/heap"
 	"container/list"
+	"slices"
 	"time"
 
 	"github.com/stator-db/stator/apps/taskqueue/table"
@@ -116,7 +117,31 @@ func pop(h *[]*entry) *entry {
 type lease struct {
 	table.Claim
 	seen     time.Time
+	moved    time.Time // when the server saw that the task has moved on; zero if it has not
 	expiring bool
+}
+
+// leaseKey identifies a claim. Two workers may have one of the same task for a
+// moment, until the task decides.
+type leaseKey struct {
+	task, worker string
+	seq          int
+}
+
+func keyOf(c *table.Claim) leaseKey { return leaseKey{c.Task, c.Worker, c.Seq} }
+
+// over reports whether a lease has expired, or has ended without the deletion of its
+// claim, which the server that ended it should have done meanwhile.
+func (l *lease) over() bool {
+	return time.Since(l.seen) > l.Lease || !l.moved.IsZero() && time.Since(l.moved) > movedWait
+}
+
+// movedWait is how long a server waits for another one to delete a claim.
+const movedWait = 5 * time.Second
+
+// claims reports whether a task is in PROCESSING by a claim.
+func claims(t *task.Task, c *table.Claim) bool {
+	return t.Status == task.Processing && t.Seq == c.Seq && t.Worker == c.Worker
 }
 
 // know records the state of a task, as read from the stream, from the indexes at
@@ -124,6 +149,11 @@ type lease struct {
 func (s *Service) know(t task.Task) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	for _, l := range s.claims[t.ID] {
+		if t.Seq >= l.Seq && !claims(&t, &l.Claim) && l.moved.IsZero() {
+			l.moved = time.Now()
+		}
+	}
 	if e := s.known[t.ID]; e != nil {
 		if e.Seq >= t.Seq {
 			return
@@ -218,11 +248,21 @@ func (s *Service) knowSlot(queue string, n int, taken bool) {
 func (s *Service) knowClaim(c table.Claim, removed bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	old := s.leases[c.Task]
+	key := keyOf(&c)
+	old := s.leases[key]
 	switch {
-	case removed && old != nil && old.Worker == c.Worker:
-		delete(s.leases, c.Task)
-	case !removed && (old == nil || c.Seq > old.Seq || c.Seq == old.Seq && c.Beat > old.Beat):
-		s.leases[c.Task] = &lease{Claim: c, seen: time.Now()}
+	case removed && old != nil:
+		delete(s.leases, key)
+		s.claims[c.Task] = slices.DeleteFunc(s.claims[c.Task], func(l *lease) bool { return l == old })
+		if len(s.claims[c.Task]) == 0 {
+			delete(s.claims, c.Task)
+		}
+	case removed:
+	case old == nil:
+		l := &lease{Claim: c, seen: time.Now()}
+		s.leases[key] = l
+		s.claims[c.Task] = append(s.claims[c.Task], l)
+	case c.Beat > old.Beat:
+		old.Claim, old.seen, old.expiring = c, time.Now(), false
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,10 +23,22 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(ctx, max(s.poll, 200*time.Millisecond), s.endLeases) })
 	group.Go(func() error { return every(ctx, max(s.poll, time.Second), s.refill) })
 	group.Go(func() error { return every(ctx, time.Minute, s.lookAfter) })
-	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+	err := group.Wait()
+	s.flush(ctx)
+	if !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// flush waits for the writes that no reply has waited for.
+func (s *Service) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.table.Flush(ctx); err != nil {
+		s.log.Warn("some events are not written at the end; they are repaired when their tasks are read", "error", err)
+	}
+	s.table.Close()
 }
 
 // Started waits until the stream is followed and the table has been read.
@@ -119,7 +132,44 @@ func (s *Service) read(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.readClaims(ctx)
+	if err := s.readClaims(ctx); err != nil {
+		return err
+	}
+	return s.dropMoved(ctx)
+}
+
+// dropMoved ends the claims whose tasks have moved on: a server has crashed before it
+// deleted them.
+func (s *Service) dropMoved(ctx context.Context) error {
+	s.mutex.Lock()
+	all := make([]table.Claim, 0, len(s.leases))
+	for _, l := range s.leases {
+		all = append(all, l.Claim)
+	}
+	s.mutex.Unlock()
+	var failed atomic.Pointer[error]
+	inParallel(all, func(c table.Claim) {
+		t, ok, err := s.table.Get(ctx, c.Task)
+		if err == nil && (!ok || t.Seq >= c.Seq && !claims(&t, &c)) {
+			err = s.drop(ctx, c)
+		}
+		if err != nil {
+			failed.Store(&err)
+		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// drop ends a claim that its task does not have.
+func (s *Service) drop(ctx context.Context, c table.Claim) error {
+	if err := s.table.Drop(ctx, c, s.at()); err != nil {
+		return err
+	}
+	s.knowClaim(c, true)
+	return nil
 }
 
 // readQueue reads the waiting tasks of a queue, up to a limit for each shard.
@@ -219,7 +269,7 @@ func (s *Service) wakeDelayed(ctx context.Context) {
 	inParallel(due, func(t task.Task) {
 		e := task.Event{Seq: t.Seq + 1, Type: task.Ready, At: now}
 		t.Created, _ = task.CreatedAt(t.ID) // the index of delayed tasks does not have it
-		_, err := s.table.Append(ctx, t, e, s.eventsUntil(now), table.With{})
+		_, err := s.table.Append(ctx, t, e, table.With{})
 		var moved *table.Moved
 		switch {
 		case err == nil:
@@ -236,7 +286,7 @@ func (s *Service) endLeases(ctx context.Context) {
 	s.mutex.Lock()
 	var over []table.Claim
 	for _, l := range s.leases {
-		if !l.expiring && time.Since(l.seen) > l.Lease {
+		if !l.expiring && l.over() {
 			l.expiring = true
 			over = append(over, l.Claim)
 		}
@@ -248,14 +298,18 @@ func (s *Service) endLeases(ctx context.Context) {
 	}
 	s.mutex.Unlock()
 	inParallel(over, func(c table.Claim) {
-		if err := s.endLease(ctx, c); err != nil && ctx.Err() == nil {
-			s.log.Warn("expiring a lease failed; retrying", "task", c.Task, "worker", c.Worker, "error", err)
-			s.mutex.Lock()
-			if l := s.leases[c.Task]; l != nil {
-				l.expiring = false
-			}
-			s.mutex.Unlock()
+		err := s.endLease(ctx, c)
+		if err == nil || ctx.Err() != nil {
+			return
 		}
+		if !errors.Is(err, table.ErrClaimGone) {
+			s.log.Warn("expiring a lease failed; retrying", "task", c.Task, "worker", c.Worker, "error", err)
+		}
+		s.mutex.Lock()
+		if l := s.leases[keyOf(&c)]; l != nil {
+			l.expiring = false
+		}
+		s.mutex.Unlock()
 	})
 }
 
@@ -264,16 +318,15 @@ func (s *Service) endLease(ctx context.Context, c table.Claim) error {
 	if err != nil {
 		return err
 	}
-	if !ok || t.Status != task.Processing || t.Seq != c.Seq {
-		s.knowClaim(c, true) // it has changed meanwhile
-		return nil
+	if !ok || !claims(&t, &c) {
+		return s.drop(ctx, c)
 	}
 	now := s.at()
 	e := task.Event{Seq: t.Seq + 1, Type: task.Expired, At: now, Detail: task.Detail{Worker: c.Worker, Reason: fmt.Sprintf("worker %s sent no heartbeat for %v", c.Worker, c.Lease)}}
 	if t.Attempts >= t.MaxAttempts || t.Seq > task.MaxSeq-100 || now.After(t.Until) {
 		e.Type, e.Keep = task.DeadLettered, now.Add(s.keep).Unix()
 	}
-	_, err = s.table.Append(ctx, t, e, s.eventsUntil(now), table.With{Drop: &c, Still: true})
+	_, err = s.table.Append(ctx, t, e, table.With{Drop: &c, Still: true})
 	var moved *table.Moved
 	switch {
 	case err == nil:
@@ -282,12 +335,14 @@ func (s *Service) endLease(ctx context.Context, c table.Claim) error {
 		s.knowClaim(c, true)
 		return nil
 	case errors.As(err, &moved):
-		s.knowClaim(c, true)
-		return nil
+		return s.drop(ctx, c)
 	case errors.Is(err, table.ErrClaimGone): // a heartbeat arrived in between
-		now, ok, err := s.table.ClaimOf(ctx, c.Worker, c.Task)
+		now, ok, err := s.table.ClaimOf(ctx, c)
 		if err != nil {
 			return err
+		}
+		if !ok {
+			now = c
 		}
 		s.knowClaim(now, !ok)
 		return nil
@@ -356,7 +411,7 @@ func (s *Service) expireOld(ctx context.Context, name string) error {
 				continue
 			}
 			e := task.Event{Seq: t.Seq + 1, Type: task.DeadLettered, At: now, Detail: task.Detail{Reason: "it waited too long", Keep: now.Add(s.keep).Unix()}}
-			if _, err := s.table.Append(ctx, t, e, s.eventsUntil(now), table.With{}); err != nil {
+			if _, err := s.table.Append(ctx, t, e, table.With{}); err != nil {
 				var moved *table.Moved
 				if errors.As(err, &moved) {
 					continue

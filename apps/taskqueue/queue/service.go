@@ -47,7 +47,8 @@ type Service struct {
 	queues   map[string]*queueState
 	known    map[string]*entry // waiting tasks
 	payloads int               // bytes of their payloads
-	leases   map[string]*lease // by task
+	leases   map[leaseKey]*lease
+	claims   map[string][]*lease // the same, by task
 	workers  map[string]time.Time
 	recent   []Recent
 	broken   brokenCounts
@@ -60,7 +61,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		table: o.Table, log: o.Log, now: o.Now, poll: o.Poll, keep: o.Keep, keepKey: o.KeepKey, maxAge: o.MaxAge, maxKnown: o.MaxKnown, changed: o.Changed,
-		queues: make(map[string]*queueState), known: make(map[string]*entry), leases: make(map[string]*lease), workers: make(map[string]time.Time),
+		queues: make(map[string]*queueState), known: make(map[string]*entry), leases: make(map[leaseKey]*lease), claims: make(map[string][]*lease), workers: make(map[string]time.Time),
 		healthy: errors.New("starting: the table's stream is not followed yet"), started: make(chan struct{}),
 	}
 	if s.log == nil {
@@ -84,6 +85,8 @@ func New(o Options) *Service {
 		s.maxKnown = 200_000
 	}
 	s.metrics = measure(o.Metrics, s)
+	s.table.Keep = s.maxAge + s.keep
+	s.table.Failed = func(err error) { s.log.Warn("a write in the background failed", "error", err) }
 	return s
 }
 
@@ -131,38 +134,72 @@ func (s *Service) Submit(ctx context.Context, queue string, in task.Submission) 
 	if err := in.Check(); err != nil {
 		return t, false, err
 	}
-	now := s.at()
-	runAt, err := in.When(now)
+	t, err = s.born(task.NewID(s.at()), queue, &in)
 	if err != nil {
 		return t, false, err
 	}
 	if err := s.admit(ctx, queue); err != nil {
 		return t, false, err
 	}
-	born := &task.Born{Queue: queue, Type: in.Type, Priority: *in.Priority, PayloadHash: task.HashOf(in.Payload), MaxAttempts: in.MaxAttempts, Backoff: in.Backoff, Key: in.Key}
-	e := task.Event{Seq: 1, Type: task.Submitted, At: now, Detail: task.Detail{RunAt: runAt, Until: runAt.Add(s.maxAge), Born: born}}
-	t, err = task.Task{ID: task.NewID(now)}.After(e)
+	if in.Key != "" {
+		known, ok, err := s.reserve(ctx, &t, &in)
+		if ok || err != nil {
+			return known, false, err
+		}
+	}
+	t, isNew, err = s.table.Create(ctx, t)
 	if err != nil {
 		return t, false, err
 	}
+	if isNew {
+		s.metrics.events.WithLabelValues(queue, string(task.Submitted)).Inc()
+	}
+	return t, isNew || in.Key == "", nil // without a key an existing task is of this request, repeated by the SDK
+}
+
+// born returns the task that a submission creates under an id. It depends on the id
+// and the submission alone, so that a repeated request creates the same.
+func (s *Service) born(id, queue string, in *task.Submission) (task.Task, error) {
+	at, err := task.CreatedAt(id)
+	if err != nil {
+		return task.Task{}, err
+	}
+	runAt, err := in.When(at)
+	if err != nil {
+		return task.Task{}, err
+	}
+	born := &task.Born{Queue: queue, Type: in.Type, Priority: *in.Priority, PayloadHash: task.HashOf(in.Payload), MaxAttempts: in.MaxAttempts, Backoff: in.Backoff, Key: in.Key}
+	t, err := task.Task{ID: id}.After(task.Event{Seq: 1, Type: task.Submitted, At: at, Detail: task.Detail{RunAt: runAt, Until: runAt.Add(s.maxAge), Born: born}})
 	t.Payload = in.Payload
-	hash := in.Hash(queue)
-	err = s.table.Submit(ctx, t, e, hash, now.Add(s.keepKey).Unix(), s.eventsExpire(&t))
+	return t, err
+}
+
+// reserve stores that a key belongs to a task. If it belongs to another task already,
+// it returns that, and ok is true. If that task does not exist, because the request
+// that stored the key has not stored its task, the task is changed to have its id.
+func (s *Service) reserve(ctx context.Context, t *task.Task, in *task.Submission) (known task.Task, ok bool, err error) {
+	now, hash := s.at(), in.Hash(t.Queue)
+	err = s.table.Reserve(ctx, in.Key, t.ID, hash, now, now.Add(s.keepKey).Unix())
 	var exists *table.Exists
 	if !errors.As(err, &exists) {
-		if err == nil {
-			s.metrics.events.WithLabelValues(queue, string(task.Submitted)).Inc()
-		}
-		return t, err == nil, err
+		return known, false, err
 	}
 	if exists.Hash != hash {
-		return t, false, refuse(Reused, nil, "key %q was used for task %s, which has other content: use a new key for a new task", in.Key, exists.TaskID)
+		return known, false, refuse(Reused, nil, "key %q was used for task %s, which has other content: use a new key for a new task", in.Key, exists.TaskID)
 	}
-	t, ok, err := s.table.Get(ctx, exists.TaskID)
-	if err == nil && !ok {
-		err = refuse(NotFound, nil, "key %q was used for task %s, which has been deleted since", in.Key, exists.TaskID)
+	known, ok, err = s.table.Get(ctx, exists.TaskID)
+	if ok || err != nil {
+		return known, ok, err
 	}
-	return t, false, err
+	lost, err := s.born(exists.TaskID, t.Queue, in)
+	if err != nil {
+		return known, false, err
+	}
+	if now.After(lost.Created.Add(s.keep / 10 * 9)) { // it may have been done and have expired
+		return known, false, refuse(NotFound, nil, "key %q was used for task %s, which has been deleted since", in.Key, exists.TaskID)
+	}
+	*t = lost
+	return known, false, nil
 }
 
 // admit checks a queue's limit of waiting tasks, and stores the queue if it is
@@ -192,10 +229,6 @@ func (s *Service) admit(ctx context.Context, queue string) error {
 	}
 	return nil
 }
-
-// eventsExpire returns when the events of a task may be deleted: when the task
-// itself must have been deleted.
-func (s *Service) eventsExpire(t *task.Task) int64 { return t.Until.Add(s.keep).Unix() }
 
 // Claim gives a worker the most urgent task of a queue. It waits up to wait for
 // one; ok is false if there was none.
@@ -313,7 +346,7 @@ func (s *Service) take(ctx context.Context, e entry, worker string, lease time.D
 	now := s.at()
 	event := task.Event{Seq: e.Seq + 1, Type: task.Claimed, At: now, Detail: task.Detail{Worker: worker, Slot: slot}}
 	claim := table.Claim{Worker: worker, Task: e.ID, Queue: e.Queue, Since: now, Seq: event.Seq, Slot: slot, Lease: lease}
-	taken, err := s.table.Append(ctx, e.Task, event, s.eventsUntil(now), table.With{Take: &claim})
+	taken, err := s.table.Append(ctx, e.Task, event, table.With{Take: &claim})
 	if err != nil {
 		return task.Claim{}, err
 	}
@@ -335,10 +368,6 @@ func laterOf(a, b time.Time) time.Time {
 	}
 	return b
 }
-
-// eventsUntil returns when an event that is written now may be deleted. The first
-// event is kept longest; later ones are deleted at the same time or a little later.
-func (s *Service) eventsUntil(now time.Time) int64 { return now.Add(s.maxAge + s.keep).Unix() }
 
 // giveBack releases a claim whose worker has disconnected.
 func (s *Service) giveBack(ctx context.Context, c task.Claim) {

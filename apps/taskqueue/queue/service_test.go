@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/stator-db/stator/apps/internal/hometest"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
@@ -49,7 +50,7 @@ func TestReplayFindsAChangeWithoutEvent(t *testing.T) {
 			w.Fatal(err)
 		}
 		spoil := func(status string) {
-			_, err := w.home.DB.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
+			_, err := hometest.Examine(w.home.DB).UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
 				TableName: aws.String("tasks"), UpdateExpression: aws.String("SET #s = :s"), ExpressionAttributeNames: map[string]string{"#s": "status"},
 				Key:                       map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "TASK#" + in.ID}, "SK": &types.AttributeValueMemberS{Value: "META"}},
 				ExpressionAttributeValues: map[string]types.AttributeValue{":s": &types.AttributeValueMemberS{Value: status}},
@@ -281,6 +282,7 @@ func TestWordsAreSaidOnce(t *testing.T) {
 			if err := c.say(forged); c.name != "complete" && err == nil {
 				continue // a repetition, by the number of the claim
 			}
+			w.good(s.table.Flush(w.Context())) // claims are deleted after the reply
 			w.refused(s.Heartbeat(w.Context(), claim.ID, "w", claim.Token), Conflict)
 		}
 	})

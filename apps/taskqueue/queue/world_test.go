@@ -30,9 +30,10 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world)) {
 	virtualtime.Test(t, func(t *testing.T) {
 		h := hometest.Start(t, taskqueue.Model)
-		w := &world{T: t, home: h, table: &table.Table{DB: h.DB, Streams: h.Streams}}
+		w := &world{T: t, home: h, table: &table.Table{DB: hometest.Examine(h.DB), Streams: h.Streams}}
 		test(w)
 		w.replayAll()
+		w.good(w.table.Flush(context.Background()))
 	})
 }
 
@@ -48,6 +49,12 @@ func (w *world) server(o Options) *Service {
 func (w *world) serverUntil(o Options) (*Service, func()) {
 	w.Helper()
 	o.Table = &table.Table{DB: w.home.DB, Streams: w.home.Streams}
+	return w.start(o)
+}
+
+// start starts a server on the table of its options.
+func (w *world) start(o Options) (*Service, func()) {
+	w.Helper()
 	s := New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

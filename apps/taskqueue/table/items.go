@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -43,7 +44,7 @@ func (f fields) time(name string) time.Time {
 // are not in the map.
 func state(t *task.Task) item {
 	i := item{"status": text(string(t.Status)), "updatedAt": text(task.Format(t.Updated)), "seq": number(t.Seq), "attempts": number(t.Attempts)}
-	for name, s := range map[string]string{"workerId": t.Worker, "reason": t.Reason, "result": t.Result} {
+	for name, s := range map[string]string{"workerId": t.Worker, "lastWorker": t.Last.Worker, "reason": t.Reason, "result": t.Result} {
 		if s != "" {
 			i[name] = text(s)
 		}
@@ -52,6 +53,9 @@ func state(t *task.Task) item {
 		if !at.IsZero() {
 			i[name] = text(task.Format(at))
 		}
+	}
+	if t.Last.Type != "" {
+		i["last"] = text(string(t.Last.Type))
 	}
 	if t.Slot != 0 {
 		i["slot"] = number(t.Slot)
@@ -86,6 +90,7 @@ func readTask(f fields) task.Task {
 		Worker: f("workerId"), Slot: f.int("slot"), Attempts: f.int("attempts"), MaxAttempts: f.int("maxAttempts"),
 		Backoff: task.Duration(time.Duration(f.int("backoff")) * time.Millisecond), Seq: f.int("seq"), Reason: f("reason"), Result: f("result"),
 		Key: f("key"), Expires: int64(f.int("expiresAt")),
+		Last: task.Last{Type: task.EventType(f("last")), Worker: f("lastWorker")},
 	}
 	if p := f("payload"); p != "" {
 		t.Payload = json.RawMessage(p)
@@ -93,16 +98,23 @@ func readTask(f fields) task.Task {
 	return t
 }
 
-// eventItem returns the item of an event, which expires at a second.
-func eventItem(id string, e *task.Event, expires int64) (item, error) {
+// eventItem returns the item of an event. It depends on the event alone, so that
+// any server can write it again.
+func (t *Table) eventItem(id string, e *task.Event) (item, error) {
 	detail, err := json.Marshal(e.Detail)
 	if err != nil {
 		return nil, fmt.Errorf("encode event %d of task %s: %w", e.Seq, id, err)
 	}
-	return item{
-		"PK": text("TASK#" + id), "SK": text("EVENT#" + task.Number(e.Seq)), "taskId": text(id),
-		"type": text(string(e.Type)), "at": text(task.Format(e.At)), "detail": text(string(detail)), "expiresAt": number(expires),
-	}, nil
+	i := eventKey(id, e.Seq)
+	i["taskId"], i["type"], i["at"], i["detail"] = text(id), text(string(e.Type)), text(task.Format(e.At)), text(string(detail))
+	if t.Keep != 0 {
+		at := e.At
+		if e.RunAt.After(at) {
+			at = e.RunAt
+		}
+		i["expiresAt"] = number(at.Add(t.Keep).Unix())
+	}
+	return i, nil
 }
 
 func readEvent(f fields) (task.Event, error) {
@@ -124,12 +136,25 @@ type Claim struct {
 	Seq, Slot           int
 	Beat                int // counts heartbeats
 	Lease               time.Duration
+
+	nonce string // of the request that created it
+	sk    string // its sort key, if it was read
+}
+
+// sort returns the sort key of a claim. It contains the number of the event, so the
+// key of one claim is never that of another, and deleting it again does no harm.
+func (c *Claim) sort() string {
+	if c.sk != "" {
+		return c.sk
+	}
+	return "TASK#" + c.Task + "#" + task.Number(c.Seq)
 }
 
 func claimItem(c *Claim) item {
-	i := claimKey(c.Worker, c.Task)
+	i := claimKey(c)
 	i["workerId"], i["taskId"], i["queue"] = text(c.Worker), text(c.Task), text(c.Queue)
 	i["claimedAt"], i["seq"], i["beat"], i["lease"] = text(task.Format(c.Since)), number(c.Seq), number(c.Beat), number(c.Lease.Milliseconds())
+	i["nonce"], i["ended"] = text(c.nonce), boolean(false)
 	if c.Slot != 0 {
 		i["slot"] = number(c.Slot)
 	}
@@ -140,14 +165,24 @@ func readClaim(f fields) Claim {
 	return Claim{
 		Worker: f("workerId"), Task: f("taskId"), Queue: f("queue"), Since: f.time("claimedAt"),
 		Seq: f.int("seq"), Slot: f.int("slot"), Beat: f.int("beat"), Lease: time.Duration(f.int("lease")) * time.Millisecond,
+		nonce: f("nonce"), sk: f("SK"),
 	}
+}
+
+// readClaimKey returns what the key of a claim says.
+func readClaimKey(pk, sk string) Claim {
+	c := Claim{Worker: after(pk, "WORKER#"), sk: sk}
+	id, seq, _ := strings.Cut(after(sk, "TASK#"), "#")
+	c.Task = id
+	c.Seq, _ = strconv.Atoi(seq)
+	return c
 }
 
 func queueItem(q *task.Queue) item {
 	i := queueKey(q.Name)
 	i["queue"], i["updatedAt"] = text(q.Name), text(task.Format(q.Updated))
 	i["maxPending"], i["maxRunning"] = number(q.MaxPending), number(q.MaxRunning)
-	i["paused"] = &types.AttributeValueMemberBOOL{Value: q.Paused}
+	i["paused"] = boolean(q.Paused)
 	return i
 }
 

@@ -41,11 +41,12 @@ func (t *Table) List(ctx context.Context, queues []string, s task.Status, before
 	err = shards(ctx, queues, func(ctx context.Context, queue, shard string) error {
 		in := &dynamodb.QueryInput{
 			TableName: tableName(), IndexName: aws.String("GSI1"),
-			KeyConditionExpression: aws.String("GSI1PK = :pk"), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)),
-			ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, shard))},
+			KeyConditionExpression: aws.String(byCreation), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)),
+			ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, shard)), ":created": text("CREATED#")},
+			ProjectionExpression:      aws.String("GSI1SK"),
 		}
-		if before != "" {
-			in.KeyConditionExpression = aws.String("GSI1PK = :pk AND GSI1SK < :before")
+		if before != "" { // BETWEEN includes the task itself, which is left out
+			in.KeyConditionExpression, in.Limit = aws.String("GSI1PK = :pk AND GSI1SK BETWEEN :created AND :before"), aws.Int32(int32(limit+2))
 			in.ExpressionAttributeValues[":before"] = text("CREATED#" + before)
 		}
 		out, err := t.DB.Query(ctx, in)
@@ -55,7 +56,9 @@ func (t *Table) List(ctx context.Context, queues []string, s task.Status, before
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, e := range out.Items {
-			places = append(places, after(of(e)("GSI1SK"), "CREATED#"))
+			if p := after(of(e)("GSI1SK"), "CREATED#"); p != before {
+				places = append(places, p)
+			}
 		}
 		sort.Sort(sort.Reverse(sort.StringSlice(places)))
 		places = places[:min(len(places), limit+1)]
@@ -85,8 +88,8 @@ func (t *Table) Count(ctx context.Context, queue string, s task.Status, most int
 	each := (most + Shards - 1) / Shards // tasks are spread evenly over the shards
 	err = shards(ctx, []string{queue}, func(ctx context.Context, queue, shard string) error {
 		in := &dynamodb.QueryInput{
-			TableName: tableName(), IndexName: aws.String("GSI1"), Select: types.SelectCount,
-			KeyConditionExpression: aws.String("GSI1PK = :pk"), ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, shard))},
+			TableName: tableName(), IndexName: aws.String("GSI1"), ProjectionExpression: aws.String("GSI1SK"),
+			KeyConditionExpression: aws.String(byCreation), ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, shard)), ":created": text("CREATED#")},
 		}
 		left := each + 1 // a query that stops at its limit does not say whether more tasks follow
 		for {
@@ -114,7 +117,7 @@ func (t *Table) Count(ctx context.Context, queue string, s task.Status, most int
 // large. Most of their names are reserved words.
 var listed = []string{
 	"taskId", "queue", "type", "status", "priority", "payloadHash", "createdAt", "updatedAt", "runAt", "until", "workerId", "slot",
-	"attempts", "maxAttempts", "backoff", "seq", "reason", "result", "key", "expiresAt",
+	"attempts", "maxAttempts", "backoff", "seq", "reason", "result", "key", "expiresAt", "last", "lastWorker",
 }
 
 // maxBatchGet is the maximum number of keys of a BatchGetItem.

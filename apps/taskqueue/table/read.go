@@ -25,8 +25,15 @@ func (t *Table) Get(ctx context.Context, id string) (found task.Task, ok bool, e
 	return readTask(of(out.Item)), true, nil
 }
 
-// History reads the events of a task, oldest first.
+// History reads the events of a task, oldest first. The last one may be in the task
+// alone: then its item is written, later.
 func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
+	// The task first: events that the query finds and the task does not know yet
+	// are complete, since each is written before the one after the next.
+	now, ok, err := t.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	var events []task.Event
 	for i, err := range t.query(ctx, "TASK#"+id, "EVENT#") {
 		if err != nil {
@@ -38,12 +45,23 @@ func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
 		}
 		events = append(events, e)
 	}
+	known := 0
+	if len(events) > 0 {
+		known = events[len(events)-1].Seq
+	}
+	if last := now.LastEvent(); ok && last.Type != "" && known == now.Seq-1 {
+		events = append(events, last)
+		if _, err := t.writeEvent(ctx, id, &last, nil); err != nil {
+			return nil, err
+		}
+	}
 	return events, nil
 }
 
-// ClaimOf reads a worker's claim of a task; ok is false if it does not exist.
-func (t *Table) ClaimOf(ctx context.Context, worker, id string) (c Claim, ok bool, err error) {
-	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: claimKey(worker, id), ConsistentRead: aws.Bool(true)})
+// ClaimOf reads a claim again; ok is false if it does not exist.
+func (t *Table) ClaimOf(ctx context.Context, old Claim) (c Claim, ok bool, err error) {
+	worker, id := old.Worker, old.Task
+	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: claimKey(&old), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return Claim{}, false, fmt.Errorf("read the claim of %s on task %s: %w", worker, id, err)
 	}
@@ -80,17 +98,24 @@ func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
 // first, with the attributes that the index projects.
 func (t *Table) Oldest(ctx context.Context, queue string, s task.Status, shard int) iter.Seq2[task.Task, error] {
 	return each(t.pages(ctx, &dynamodb.QueryInput{
-		TableName: tableName(), IndexName: aws.String("GSI1"), KeyConditionExpression: aws.String("GSI1PK = :pk"),
-		ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, strconv.Itoa(shard)))},
+		TableName: tableName(), IndexName: aws.String("GSI1"), KeyConditionExpression: aws.String(byCreation),
+		ExpressionAttributeValues: item{":pk": text(statusPartition(s, queue, strconv.Itoa(shard))), ":created": text("CREATED#")},
+		ProjectionExpression:      aws.String("taskId, #queue, #type, #status, createdAt, priority, attempts, seq"),
+		ExpressionAttributeNames:  map[string]string{"#queue": "queue", "#type": "type", "#status": "status"},
 	}), readTask)
 }
+
+// byCreation is the key condition of the tasks with a status.
+const byCreation = "GSI1PK = :pk AND begins_with(GSI1SK, :created)"
 
 // Due reads the delayed tasks of a queue that are due by a time, shard by shard,
 // each in the order of their times.
 func (t *Table) Due(ctx context.Context, queue string, until time.Time, shard int) iter.Seq2[task.Task, error] {
 	return each(t.pages(ctx, &dynamodb.QueryInput{
-		TableName: tableName(), IndexName: aws.String("GSI2"), KeyConditionExpression: aws.String("GSI2PK = :pk AND GSI2SK <= :until"),
-		ExpressionAttributeValues: item{":pk": text(duePartition(queue, strconv.Itoa(shard))), ":until": text(dueSort(task.Format(until), "~"))},
+		TableName: tableName(), IndexName: aws.String("GSI2"), KeyConditionExpression: aws.String("GSI2PK = :pk AND GSI2SK BETWEEN :first AND :until"),
+		ExpressionAttributeValues: item{":pk": text(duePartition(queue, strconv.Itoa(shard))), ":first": text("RUNAT#"), ":until": text(dueSort(task.Format(until), "~"))},
+		ProjectionExpression:      aws.String("taskId, #queue, runAt, seq"),
+		ExpressionAttributeNames:  map[string]string{"#queue": "queue"},
 	}), func(f fields) task.Task {
 		t := readTask(f)
 		t.Status = task.Delayed

@@ -130,10 +130,11 @@ func (f *follower) record(r *types.Record) {
 		f.listener.Task(readTask(image))
 	case strings.HasPrefix(pk, "TASK#") && strings.HasPrefix(sk, "EVENT#") && r.EventName == types.OperationTypeInsert:
 		if e, err := readEvent(image); err == nil { // reading the history reports an invalid one
+			f.t.durable.mark(after(pk, "TASK#"), e.Seq)
 			f.listener.Event(after(pk, "TASK#"), e)
 		}
 	case strings.HasPrefix(pk, "WORKER#"):
-		c := Claim{Worker: after(pk, "WORKER#"), Task: after(sk, "TASK#")}
+		c := readClaimKey(pk, sk)
 		if !removed {
 			c = readClaim(image)
 		}

@@ -1,11 +1,13 @@
 // Package table stores tasks in one DynamoDB table: the keys of the items, the
-// transactions that change them, the queries that find them, and the stream.
+// writes that change them, the queries that find them, and the stream.
 package table
 
 import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,7 +28,16 @@ type Table struct {
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
 
-	group group // group commit of transactions
+	// Keep is how long an event is kept after the time at which its task could run.
+	// Zero keeps events for good.
+	Keep time.Duration
+
+	// Failed is called when a write that no reply waits for has failed. May be nil.
+	Failed func(error)
+
+	events, claims later // writes that no reply waits for
+	durable        durable
+	closed         atomic.Bool
 }
 
 type (
@@ -34,7 +45,8 @@ type (
 	value = types.AttributeValue
 )
 
-func text(s string) value { return &types.AttributeValueMemberS{Value: s} }
+func text(s string) value  { return &types.AttributeValueMemberS{Value: s} }
+func boolean(b bool) value { return &types.AttributeValueMemberBOOL{Value: b} }
 func number[N int | int64](n N) value {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
 }
@@ -43,10 +55,13 @@ func key(pk, sk string) item { return item{"PK": text(pk), "SK": text(sk)} }
 
 func metaKey(id string) item           { return key("TASK#"+id, "META") }
 func idemKey(client string) item       { return key("IDEM#"+client, "IDEM") }
-func claimKey(worker, id string) item  { return key("WORKER#"+worker, "TASK#"+id) }
+func claimKey(c *Claim) item           { return key("WORKER#"+c.Worker, c.sort()) }
+func eventKey(id string, n int) item   { return key("TASK#"+id, "EVENT#"+task.Number(n)) }
 func slotKey(queue string, n int) item { return key("QUEUE#"+queue, "SLOT#"+task.Number(n)) }
 func workerKey(worker string) item     { return key("WORKERS", "WORKER#"+worker) }
 func queueKey(queue string) item       { return key("QUEUES", "QUEUE#"+queue) }
+
+func eventName(id string, n int) string { return id + " " + task.Number(n) }
 
 func shard(id string) string {
 	h := fnv.New32a()

@@ -2,8 +2,10 @@ package table
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"sort"
 	"strings"
 	"time"
@@ -42,39 +44,47 @@ var (
 	ErrClaimGone = errors.New("the claim has changed")
 )
 
-// Submit stores a new task with its first event and its key, atomically. The key
-// expires at keyExpires, the event at eventsExpire.
-func (t *Table) Submit(ctx context.Context, now task.Task, e task.Event, hash string, keyExpires, eventsExpire int64) error {
-	event, err := eventItem(now.ID, &e, eventsExpire)
-	if err != nil {
-		return err
-	}
-	writes := []types.TransactWriteItem{
-		{Put: &types.Put{TableName: tableName(), Item: metaItem(&now), ConditionExpression: aws.String("attribute_not_exists(PK)")}},
-		{Put: &types.Put{TableName: tableName(), Item: event}},
-	}
-	if now.Key != "" {
-		i := idemKey(now.Key)
-		i["clientKey"], i["taskId"], i["contentHash"], i["expiresAt"] = text(now.Key), text(now.ID), text(hash), number(keyExpires)
-		writes = append(writes, types.TransactWriteItem{Put: &types.Put{
-			TableName: tableName(), Item: i,
-			ConditionExpression:                 aws.String("attribute_not_exists(PK) OR expiresAt < :now"),
-			ExpressionAttributeValues:           item{":now": number(e.At.Unix())},
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}})
-	}
-	reasons, err := t.transact(ctx, writes)
-	if err != nil {
-		return err
-	}
-	if len(reasons) == 3 && failed(reasons[2]) {
-		f := of(reasons[2].Item)
+const absent = "attribute_not_exists(PK)"
+
+// Reserve stores which task a key belongs to, until a second. It returns Exists if
+// the key belongs to another task and has not expired.
+func (t *Table) Reserve(ctx context.Context, key, id, hash string, now time.Time, expires int64) error {
+	i := idemKey(key)
+	i["clientKey"], i["taskId"], i["contentHash"], i["expiresAt"] = text(key), text(id), text(hash), number(expires)
+	_, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: tableName(), Item: i,
+		ConditionExpression:                 aws.String(absent + " OR expiresAt < :now"),
+		ExpressionAttributeValues:           item{":now": number(now.Unix())},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, ok := refused(err); ok {
+		f := of(old)
+		if f("taskId") == id {
+			return nil // this request, which the SDK has repeated
+		}
 		return &Exists{f("taskId"), f("contentHash")}
 	}
-	if reasons != nil {
-		return fmt.Errorf("submit task %s: its id is in use", now.ID)
+	if err != nil {
+		return fmt.Errorf("store key %q: %w", key, err)
 	}
 	return nil
+}
+
+// Create stores a new task. If a task with the id exists, it returns that.
+func (t *Table) Create(ctx context.Context, now task.Task) (stored task.Task, created bool, err error) {
+	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: tableName(), Item: metaItem(&now), ConditionExpression: aws.String(absent),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, ok := refused(err); ok {
+		return readTask(of(old)), false, nil
+	}
+	if err != nil {
+		return now, false, fmt.Errorf("store task %s: %w", now.ID, err)
+	}
+	e := now.LastEvent()
+	_, err = t.writeEvent(ctx, now.ID, &e, nil)
+	return now, err == nil, err
 }
 
 // With is the change of a claim that an event causes.
@@ -87,73 +97,247 @@ type With struct {
 	Still bool
 }
 
-// Append appends an event: it updates the task, writes the event and creates or
-// deletes the claim, atomically. Unknown fields of the task before may be zero,
-// except id, queue, status and seq; the worker is compared if it is set.
-func (t *Table) Append(ctx context.Context, before task.Task, e task.Event, expires int64, with With) (task.Task, error) {
+// Append appends an event. The condition of one update of the task decides; the
+// writes before and after it can be separated from it by a crash:
+//
+//   - The event before is in the table before the task forgets it (settle).
+//   - A claim and its slot are stored before the task, so that no task is in
+//     PROCESSING without a claim that expires. If the task is not updated, they are
+//     deleted, or expire.
+//   - The event's own item follows, then the deletion of the claim that has ended.
+//     Until then the task contains the event, and whoever finds the claim ends it.
+//
+// Unknown fields of the task before may be zero, except id, queue, status and seq;
+// the worker is compared if it is set.
+func (t *Table) Append(ctx context.Context, before task.Task, e task.Event, with With) (task.Task, error) {
 	now, err := before.After(e)
 	if err != nil {
 		return before, err
 	}
-	event, err := eventItem(before.ID, &e, expires)
-	if err != nil {
+	if err := t.settle(ctx, &before); err != nil {
 		return before, err
 	}
-	writes := []types.TransactWriteItem{
-		{Update: update(&before, &now)},
-		{Put: &types.Put{TableName: tableName(), Item: event}},
-	}
-	claim, slot := -1, -1
-	if c := with.Take; c != nil {
-		writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: tableName(), Item: claimItem(c)}})
-		if c.Slot != 0 {
-			slot = len(writes)
-			i := slotKey(c.Queue, c.Slot)
-			i["queue"], i["taskId"] = text(c.Queue), text(c.Task)
-			writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: tableName(), Item: i, ConditionExpression: aws.String("attribute_not_exists(PK)")}})
+	if with.Still {
+		if err := t.endBeats(ctx, with.Drop); err != nil {
+			return before, err
 		}
 	}
-	if c := with.Drop; c != nil {
-		claim = len(writes)
-		writes = append(writes, types.TransactWriteItem{Delete: dropped(c, with.Still)})
-		if c.Slot != 0 {
-			writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: tableName(), Key: slotKey(c.Queue, c.Slot),
-				ConditionExpression: aws.String("attribute_not_exists(PK) OR taskId = :id"), ExpressionAttributeValues: item{":id": text(c.Task)}}})
+	if with.Take != nil {
+		if err := t.intend(ctx, with.Take); err != nil {
+			return before, err
 		}
 	}
-	reasons, err := t.transact(ctx, writes)
+	if err := t.update(ctx, &before, &now, &e); err != nil {
+		var moved *Moved
+		if errors.As(err, &moved) && with.Take != nil {
+			return before, errors.Join(err, t.drop(ctx, with.Take))
+		}
+		return before, err
+	}
+	_, err = t.writeEvent(ctx, before.ID, &e, t.dropAfter(ctx, with.Drop))
+	return now, err
+}
+
+// settle makes sure that the last event of a task is in the table. Usually this
+// server has written it or has read it from the stream.
+func (t *Table) settle(ctx context.Context, before *task.Task) error {
+	if t.durable.has(before.ID, before.Seq) {
+		return nil
+	}
+	if w := t.events.find(eventName(before.ID, before.Seq)); w != nil {
+		return w.wait(ctx)
+	}
+	// Another server has just written the task, so it writes the event as well.
+	if time.Since(before.Updated) < time.Second && t.durable.wait(ctx, before.ID, before.Seq, settleWait) {
+		return nil
+	}
+	now, ok, err := t.Get(ctx, before.ID)
 	switch {
 	case err != nil:
-		return before, err
-	case reasons == nil:
-		return now, nil
-	case failed(reasons[0]):
-		moved := new(Moved)
-		if reasons[0].Item != nil {
-			found := readTask(of(reasons[0].Item))
-			moved.Now = &found
+		return err
+	case !ok:
+		return new(Moved)
+	case now.Seq != before.Seq:
+		return &Moved{&now}
+	}
+	return t.repair(ctx, &now)
+}
+
+// settleWait is how long a server waits for the event that another server writes.
+const settleWait = 100 * time.Millisecond
+
+// repair writes the last event of a task, and waits until it is durable.
+func (t *Table) repair(ctx context.Context, now *task.Task) error {
+	e := now.LastEvent()
+	if e.Type == "" { // stored by an earlier version, together with its event
+		return nil
+	}
+	w, err := t.writeEvent(ctx, now.ID, &e, nil)
+	if err != nil {
+		return err
+	}
+	return w.wait(ctx)
+}
+
+// intend stores a claim and takes its slot before the task is updated.
+func (t *Table) intend(ctx context.Context, c *Claim) error {
+	c.nonce = rand.Text()
+	_, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: tableName(), Item: claimItem(c), ConditionExpression: aws.String(absent),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, ok := refused(err); ok {
+		if of(old)("nonce") != c.nonce { // not this request, repeated by the SDK
+			return t.moved(ctx, c.Task) // the worker claims the task through another server
 		}
-		return before, moved
-	case slot >= 0 && failed(reasons[slot]):
-		return before, ErrSlotTaken
-	case claim >= 0 && failed(reasons[claim]):
-		return before, ErrClaimGone
+	} else if err != nil {
+		return fmt.Errorf("store the claim of %s on task %s: %w", c.Worker, c.Task, err)
 	}
-	return before, fmt.Errorf("the transaction that appends %s to task %s was refused", e.Type, before.ID)
+	if c.Slot == 0 {
+		return nil
+	}
+	i := slotKey(c.Queue, c.Slot)
+	i["queue"], i["taskId"], i["workerId"], i["seq"] = text(c.Queue), text(c.Task), text(c.Worker), number(c.Seq)
+	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: tableName(), Item: i, ConditionExpression: aws.String(absent),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, ok := refused(err); ok {
+		if f := of(old); f("taskId") == c.Task && f("workerId") == c.Worker && f.int("seq") == c.Seq {
+			return nil // this request, repeated by the SDK
+		}
+		_, err := t.deleteClaim(ctx, c)
+		return errors.Join(ErrSlotTaken, err)
+	}
+	if err != nil {
+		return fmt.Errorf("take slot %d of queue %s: %w", c.Slot, c.Queue, err)
+	}
+	return nil
 }
 
-func dropped(c *Claim, still bool) *types.Delete {
-	d := &types.Delete{TableName: tableName(), Key: claimKey(c.Worker, c.Task)}
-	if still {
-		d.ConditionExpression = aws.String("seq = :seq AND beat = :beat")
-		d.ExpressionAttributeValues = item{":seq": number(c.Seq), ":beat": number(c.Beat)}
+// moved returns Moved with the current state of a task.
+func (t *Table) moved(ctx context.Context, id string) error {
+	now, ok, err := t.Get(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return new(Moved)
 	}
-	return d
+	return &Moved{&now}
 }
 
-// update writes the attributes that differ between before and after, on the
+// drop frees the slot of a claim and then deletes the claim, later.
+func (t *Table) drop(ctx context.Context, c *Claim) error {
+	if err := t.free(ctx, c); err != nil {
+		return err
+	}
+	_, err := t.deleteClaim(ctx, c)
+	return err
+}
+
+// free frees the slot of a claim, if it has one.
+func (t *Table) free(ctx context.Context, c *Claim) error {
+	if c.Slot == 0 {
+		return nil
+	}
+	_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: tableName(), Key: slotKey(c.Queue, c.Slot),
+		ConditionExpression:       aws.String("taskId = :id AND workerId = :worker AND seq = :seq"),
+		ExpressionAttributeValues: item{":id": text(c.Task), ":worker": text(c.Worker), ":seq": number(c.Seq)},
+	})
+	if _, ok := refused(err); err != nil && !ok {
+		return fmt.Errorf("free slot %d of queue %s: %w", c.Slot, c.Queue, err)
+	}
+	return nil
+}
+
+// dropAfter frees the slot of a claim that has ended, and returns the function that
+// deletes the claim, which is called when the event is durable. If the slot cannot be
+// freed, the claim stays until it expires, and the slot with it.
+func (t *Table) dropAfter(ctx context.Context, c *Claim) func() {
+	if c == nil {
+		return nil
+	}
+	if err := t.free(ctx, c); err != nil {
+		t.failed(err)
+		return nil
+	}
+	return func() { t.deleteClaim(context.Background(), c) }
+}
+
+// Drop ends a claim whose task has moved on, or whose task was never updated. In the
+// second case the task first gets an event, so that a late update for this claim fails.
+func (t *Table) Drop(ctx context.Context, c Claim, at time.Time) error {
+	now, ok, err := t.Get(ctx, c.Task)
+	switch {
+	case err != nil:
+		return err
+	case ok && now.Seq < c.Seq:
+		e := task.Event{Seq: now.Seq + 1, Type: task.Expired, At: at, Detail: task.Detail{Worker: c.Worker, Reason: "the server ended while worker " + c.Worker + " claimed it"}}
+		var moved *Moved
+		if _, err := t.Append(ctx, now, e, With{}); errors.As(err, &moved) {
+			return ErrClaimGone // the task has changed; its claims are examined again
+		} else if err != nil {
+			return err
+		}
+	case ok && now.Seq == c.Seq && now.Status == task.Processing && now.Worker == c.Worker:
+		return fmt.Errorf("the claim of %s on task %s has not ended", c.Worker, c.Task)
+	case ok:
+		if err := t.repair(ctx, &now); err != nil { // the crash that left the claim may have lost the event
+			return err
+		}
+	}
+	return t.drop(ctx, &c)
+}
+
+// endBeats ends the heartbeats of a claim, if there was none since.
+func (t *Table) endBeats(ctx context.Context, c *Claim) error {
+	_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: tableName(), Key: claimKey(c), UpdateExpression: aws.String("SET ended = :true"),
+		ConditionExpression:       aws.String("seq = :seq AND beat = :beat"),
+		ExpressionAttributeValues: item{":true": boolean(true), ":seq": number(c.Seq), ":beat": number(c.Beat)},
+	})
+	if _, ok := refused(err); ok {
+		return ErrClaimGone
+	}
+	if err != nil {
+		return fmt.Errorf("end the claim of %s on task %s: %w", c.Worker, c.Task, err)
+	}
+	return nil
+}
+
+// refused returns the item that failed a condition.
+func refused(err error) (old item, ok bool) {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return failed.Item, true
+	}
+	return nil, false
+}
+
+// update changes a task from before to after, if it is unchanged.
+func (t *Table) update(ctx context.Context, before, after *task.Task, e *task.Event) error {
+	_, err := t.DB.UpdateItem(ctx, updateOf(before, after))
+	old, ok := refused(err)
+	switch {
+	case !ok && err != nil:
+		return fmt.Errorf("append %s to task %s: %w", e.Type, before.ID, err)
+	case !ok:
+		return nil
+	case old == nil:
+		return new(Moved)
+	}
+	found := readTask(of(old))
+	if found.Seq == e.Seq && reflect.DeepEqual(found.LastEvent(), *e) {
+		return nil // this request, repeated by the SDK; a claim belongs to one request alone
+	}
+	return &Moved{&found}
+}
+
+// updateOf sets the attributes that differ between before and after, on the
 // condition that the task is unchanged.
-func update(before, after *task.Task) *types.Update {
+func updateOf(before, after *task.Task) *dynamodb.UpdateItemInput {
 	names, values := map[string]string{"#status": "status"}, item{":was": number(before.Seq), ":from": text(string(before.Status)), ":queue": text(before.Queue)}
 	condition := "seq = :was AND #status = :from AND #queue = :queue"
 	names["#queue"] = "queue"
@@ -162,12 +346,17 @@ func update(before, after *task.Task) *types.Update {
 		values[":worker"] = text(before.Worker)
 	}
 	was, is := state(before), state(after)
+	delete(was, "last") // not known of every task
+	delete(was, "updatedAt")
 	var set, remove []string
 	for name, v := range is {
 		if w, ok := was[name]; !ok || !same(v, w) {
 			names["#"+name], values[":"+name] = name, v
 			set = append(set, "#"+name+" = :"+name)
 		}
+	}
+	if before.Status != task.Processing { // not known of every task, and claims remove it
+		was["lastWorker"] = nil
 	}
 	for name := range was {
 		if _, ok := is[name]; !ok {
@@ -181,7 +370,7 @@ func update(before, after *task.Task) *types.Update {
 	if remove != nil {
 		expression += " REMOVE " + strings.Join(remove, ", ")
 	}
-	return &types.Update{
+	return &dynamodb.UpdateItemInput{
 		TableName: tableName(), Key: metaKey(before.ID), UpdateExpression: &expression, ConditionExpression: &condition,
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -200,72 +389,19 @@ func same(a, b value) bool {
 	return false
 }
 
-// Beat counts a heartbeat. It returns false if the claim no longer exists.
+// Beat counts a heartbeat. It returns false if the claim no longer exists or has
+// expired.
 func (t *Table) Beat(ctx context.Context, worker, id string, seq int) (bool, error) {
 	_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: tableName(), Key: claimKey(worker, id),
-		UpdateExpression: aws.String("ADD beat :one"), ConditionExpression: aws.String("seq = :seq"),
-		ExpressionAttributeValues: item{":one": number(1), ":seq": number(seq)},
+		TableName: tableName(), Key: claimKey(&Claim{Worker: worker, Task: id, Seq: seq}),
+		UpdateExpression: aws.String("ADD beat :one"), ConditionExpression: aws.String("seq = :seq AND ended = :false"),
+		ExpressionAttributeValues: item{":one": number(1), ":seq": number(seq), ":false": boolean(false)},
 	})
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
+	if _, ok := refused(err); ok {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("extend the claim of %s on task %s: %w", worker, id, err)
 	}
 	return true, nil
-}
-
-// NoteWorker stores that a worker was seen.
-func (t *Table) NoteWorker(ctx context.Context, worker string, now time.Time) error {
-	i := workerKey(worker)
-	i["workerId"], i["seenAt"], i["expiresAt"] = text(worker), text(task.Format(now)), number(now.Add(2*task.MaxLease).Unix())
-	if _, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: tableName(), Item: i}); err != nil {
-		return fmt.Errorf("store worker %s: %w", worker, err)
-	}
-	return nil
-}
-
-// ForgetWorker deletes a worker, unless it was seen since.
-func (t *Table) ForgetWorker(ctx context.Context, w task.Worker) error {
-	_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: tableName(), Key: workerKey(w.ID),
-		ConditionExpression: aws.String("seenAt = :seen"), ExpressionAttributeValues: item{":seen": text(task.Format(w.Seen))},
-	})
-	var seen *types.ConditionalCheckFailedException
-	if err != nil && !errors.As(err, &seen) {
-		return fmt.Errorf("delete worker %s: %w", w.ID, err)
-	}
-	return nil
-}
-
-// PutQueue stores a queue's limits. With create it does so only if the queue does
-// not exist.
-func (t *Table) PutQueue(ctx context.Context, q task.Queue, create bool) error {
-	in := &dynamodb.PutItemInput{TableName: tableName(), Item: queueItem(&q)}
-	if create {
-		in.ConditionExpression = aws.String("attribute_not_exists(PK)")
-	}
-	_, err := t.DB.PutItem(ctx, in)
-	var there *types.ConditionalCheckFailedException
-	if err != nil && !errors.As(err, &there) {
-		return fmt.Errorf("store queue %s: %w", q.Name, err)
-	}
-	return nil
-}
-
-// KeepEvents extends the expiry of the events of a task.
-func (t *Table) KeepEvents(ctx context.Context, id string, events []task.Event, expires int64) error {
-	for _, e := range events {
-		_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: tableName(), Key: key("TASK#"+id, "EVENT#"+task.Number(e.Seq)),
-			UpdateExpression: aws.String("SET expiresAt = :e"), ConditionExpression: aws.String("attribute_exists(PK)"),
-			ExpressionAttributeValues: item{":e": number(expires)},
-		})
-		if err != nil {
-			return fmt.Errorf("keep event %d of task %s: %w", e.Seq, id, err)
-		}
-	}
-	return nil
 }

@@ -70,7 +70,7 @@ var from = map[EventType][]Status{
 	FailedForGood:     {Processing},
 	Retry:             {Processing},
 	Released:          {Processing},
-	Expired:           {Processing},
+	Expired:           {Processing, Pending}, // pending: the claim was stored, and not the task
 	Ready:             {Delayed},
 	DeadLettered:      {Pending, Processing},
 	CancelledByClient: {Pending, Delayed, Processing},
@@ -100,6 +100,16 @@ func (t Task) After(e Event) (Task, error) {
 		return t, fmt.Errorf("task %s is %s, so %s cannot happen to it", t.ID, t.Status, e.Type)
 	}
 	t.Seq, t.Updated = e.Seq, e.At
+	t, err := t.apply(e)
+	t.Last = Last{Type: e.Type}
+	if e.Worker != t.Worker {
+		t.Last.Worker = e.Worker
+	}
+	return t, err
+}
+
+// apply changes what the event is about.
+func (t Task) apply(e Event) (Task, error) {
 	switch e.Type {
 	case Submitted:
 		if e.Born == nil {
@@ -138,6 +148,44 @@ func (t Task) After(e Event) (Task, error) {
 	return t, nil
 }
 
+// Last is what a task stores of its last event besides its own attributes.
+type Last struct {
+	Type   EventType
+	Worker string // if it is not the worker that has the task
+}
+
+// LastEvent returns the last event of a task: After(e).LastEvent() is e. So a task
+// contains its last event, and the event's own item may be written later. It is the
+// zero event for a task that was stored without Last.
+func (t Task) LastEvent() Event {
+	e := Event{Seq: t.Seq, Type: t.Last.Type, At: t.Updated}
+	e.Worker = t.Last.Worker
+	if e.Worker == "" {
+		e.Worker = t.Worker
+	}
+	switch e.Type {
+	case Submitted:
+		e.RunAt, e.Until = t.RunAt, t.Until
+		e.Born = &Born{Queue: t.Queue, Type: t.Type, Priority: t.Priority, PayloadHash: t.PayloadHash, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, Key: t.Key}
+	case Claimed:
+		e.Slot = t.Slot
+	case Done:
+		e.Result, e.Keep = t.Result, t.Expires
+	case FailedForGood, DeadLettered, CancelledByClient:
+		e.Reason, e.Keep = t.Reason, t.Expires
+	case Retry:
+		e.Reason, e.RunAt = t.Reason, t.RunAt
+	case Expired:
+		e.Reason = t.Reason
+	case Requeued:
+		e.Until = t.Until
+	case Released, Ready:
+	default:
+		return Event{}
+	}
+	return e
+}
+
 // Replay returns the task that results from its events, without its payload.
 func Replay(id string, events []Event) (Task, error) {
 	t := Task{ID: id}
@@ -157,10 +205,18 @@ func Matches(t Task, events []Event) error {
 	if err != nil {
 		return err
 	}
+	if len(events) == 0 {
+		return fmt.Errorf("task %s has no events", t.ID)
+	}
 	if HashOf(t.Payload) != t.PayloadHash {
 		return fmt.Errorf("the payload of task %s is not the one that was submitted", t.ID)
 	}
 	t.Payload = nil
+	if t.Last == (Last{}) { // it was read over HTTP, or stored by an earlier version
+		made.Last = Last{}
+	} else if last := events[len(events)-1]; !reflect.DeepEqual(t.LastEvent(), last) {
+		return fmt.Errorf("the last event of task %s is %+v, but the task contains %+v", t.ID, last, t.LastEvent())
+	}
 	if !reflect.DeepEqual(made, t) {
 		return fmt.Errorf("task %s is %+v, but its events give %+v", t.ID, t, made)
 	}

@@ -62,6 +62,7 @@ type Task struct {
 	Result      string          `json:"result,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Expires     int64           `json:"expiresAt,omitempty"` // the second at which the item expires
+	Last        Last            `json:"-"`                   // its last event; see LastEvent
 }
 
 // TimeFormat is the format of stored times: of fixed width, so that they sort.

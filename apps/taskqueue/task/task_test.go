@@ -19,7 +19,7 @@ func TestEvents(t *testing.T) {
 		FailedForGood:     {Processing: Failed},
 		Retry:             {Processing: Delayed},
 		Released:          {Processing: Pending},
-		Expired:           {Processing: Pending},
+		Expired:           {Processing: Pending, Pending: Pending},
 		Ready:             {Delayed: Pending},
 		DeadLettered:      {Processing: Dead, Pending: Dead},
 		CancelledByClient: {Pending: Cancelled, Delayed: Cancelled, Processing: Cancelled},

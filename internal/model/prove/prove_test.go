@@ -121,7 +121,7 @@ func TestProveFindsWrongPredictions(t *testing.T) {
 		{"items returned", "get task history", func(w *model.Want) { w.Count++ }, Difference{2, 1, "items returned", "4", "3"}},
 		{"items scanned", "get task history", func(w *model.Want) { w.Scanned-- }, Difference{2, 1, "items scanned", "2", "3"}},
 		{"pages", "get task history", func(w *model.Want) { w.Pages = 2 }, Difference{2, 1, "pages", "2", "1"}},
-		{"units of a table", "get task metadata", func(w *model.Want) { w.Read[0].Consumed.Table = 1 }, Difference{2, 1, "units of tasks", "1", "0.5"}},
+		{"units of a table", "get task metadata", func(w *model.Want) { w.Read[0].Consumed.Table = 2 }, Difference{2, 1, "units of tasks", "2", "1"}},
 		{"units of an index", "submit task", func(w *model.Want) { w.Write[0].Indexes = nil }, Difference{2, 1, "units of tasks.GSI1", "0", "1"}},
 		{"units of an index that is not written", "note claim", func(w *model.Want) { w.Write[0].Charge("GSI1", true, 1) }, Difference{2, 1, "units of tasks.GSI1", "1", "0"}},
 	} {
@@ -170,7 +170,7 @@ func TestProveDetectsDifferences(t *testing.T) {
 		other func(apply.Send) apply.Send
 		want  string // in the report as JSON
 	}{
-		{"one that charges more", replaced("GetItem", `"Table":{"CapacityUnits":0.5}`, `"Table":{"CapacityUnits":1}`), `"what":"units of tasks","predicted":"0.5","actual":"1"`},
+		{"one that charges more", replaced("GetItem", `"Table":{"CapacityUnits":1.0}`, `"Table":{"CapacityUnits":2.0}`), `"what":"units of tasks","predicted":"1","actual":"2"`},
 		{"one that returns less", replaced("Query", `"Count":3`, `"Count":2`), `"what":"items returned","predicted":"3","actual":"2"`},
 		{"one that uses another index", replaced("Query", `"GSI1":{`, `"GSI2":{`), `"what":"index used","predicted":"GSI1","actual":"GSI2"`},
 		{"one that never ends", func(send apply.Send) apply.Send {
