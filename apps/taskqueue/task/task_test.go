@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,45 @@ func TestEventsFollowEachOther(t *testing.T) {
 				t.Error("it is replayed without an error")
 			}
 		})
+	}
+}
+
+// A task contains its last event: it can be derived from the task after each event,
+// whatever the status before was.
+func TestLastEvent(t *testing.T) {
+	born := &Born{Queue: "q", Type: "t", Priority: 3, PayloadHash: "h", MaxAttempts: 4, Backoff: Duration(time.Second), Key: "k"}
+	for _, e := range []Event{
+		{Type: Submitted, Detail: Detail{RunAt: noon, Until: noon.Add(time.Hour), Born: born}},
+		{Type: Submitted, Detail: Detail{RunAt: noon.Add(time.Minute), Until: noon.Add(time.Hour), Born: born}},
+		{Type: Claimed, Detail: Detail{Worker: "w", Slot: 3}},
+		{Type: Done, Detail: Detail{Worker: "had", Result: "r", Keep: 9}},
+		{Type: FailedForGood, Detail: Detail{Worker: "had", Reason: "no", Keep: 9}},
+		{Type: Retry, Detail: Detail{Worker: "had", Reason: "", RunAt: noon.Add(time.Minute)}},
+		{Type: Released, Detail: Detail{Worker: "had"}},
+		{Type: Expired, Detail: Detail{Worker: "had", Reason: "silent"}},
+		{Type: Ready},
+		{Type: DeadLettered, Detail: Detail{Worker: "had", Reason: "no", Keep: 9}},
+		{Type: DeadLettered, Detail: Detail{Reason: "it waited too long", Keep: 9}},
+		{Type: CancelledByClient, Detail: Detail{Reason: "enough", Keep: 9}},
+		{Type: Requeued, Detail: Detail{Until: noon.Add(time.Hour)}},
+	} {
+		for _, s := range append(Statuses, "") {
+			before := Task{ID: "x", Status: s, Seq: 6, Reason: "earlier", Result: "", RunAt: noon, Until: noon, Expires: 5, Last: Last{Type: Retry, Worker: "earlier"}}
+			if s == Processing || s == Completed || s == Failed {
+				before.Worker, before.Slot = "had", 2
+			}
+			e.Seq, e.At = 7, noon
+			after, err := before.After(e)
+			if err != nil {
+				continue // not possible in this status
+			}
+			if got := after.LastEvent(); !reflect.DeepEqual(got, e) {
+				t.Errorf("after %+v in status %q the last event is %+v", e, s, got)
+			}
+		}
+	}
+	if e := (Task{Seq: 3}).LastEvent(); e.Type != "" {
+		t.Errorf("a task of an earlier version has the last event %+v", e)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestKill(t *testing.T) {
 					return
 				case <-time.After(40 * time.Millisecond):
 				}
-				in, err := clients[i%2].Submit(t.Context(), "q", task.Submission{Type: "t", MaxAttempts: 100, Backoff: task.Duration(50 * time.Millisecond)})
+				in, err := submitTwice(t.Context(), clients[i%2], clients[(i+1)%2])
 				if err != nil {
 					t.Error(err)
 					return
@@ -189,7 +189,7 @@ func TestKill(t *testing.T) {
 			}
 		})
 	}
-	for round := range 9 {
+	for round := range *kills {
 		time.Sleep(time.Duration(200+r.IntN(500)) * time.Millisecond)
 		if round%3 == 2 {
 			noScan()
@@ -205,7 +205,7 @@ func TestKill(t *testing.T) {
 	}
 	close(stop)
 	submitters.Wait()
-	t.Logf("%d tasks were accepted", len(accepted))
+	t.Logf("%d tasks were accepted, %d processes killed", len(accepted), *kills)
 
 	for _, id := range accepted {
 		final(t, c, id)
@@ -222,6 +222,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("a worker that is stopped ends with %v", err)
 		}
 	}
+	nothingLeft(t, "http://"+dynamodb, started, accepted)
 	noScan()
 	for _, i := range []int{1, 0} {
 		servers[i].Process.Signal(syscall.SIGTERM)
