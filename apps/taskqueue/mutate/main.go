@@ -66,7 +66,7 @@ var mutants = []mutant{
 	{"task/event.go", "FailedForGood:     {Processing},", "FailedForGood:     {Processing, Dead},", "task", "Test"},
 	{"task/event.go", "Retry:             {Processing},", "Retry:             {},", "task", "Test"},
 	{"task/event.go", "Released:          {Processing},", "Released:          {},", "task", "Test"},
-	{"task/event.go", "Expired:           {Processing, Pending},", "Expired:           {Processing},", "task", "Test"},
+	{"task/event.go", "Expired:           {Processing},", "Expired:           {},", "task", "Test"},
 	{"task/event.go", "Ready:             {Delayed},", "Ready:             {Delayed, Pending},", "task", "Test"},
 	{"task/event.go", "DeadLettered:      {Pending, Processing},", "DeadLettered:      {Processing},", "task", "Test"},
 	{"task/event.go", "CancelledByClient: {Pending, Delayed, Processing},", "CancelledByClient: {Pending, Delayed},", "task", "Test"},

@@ -70,7 +70,7 @@ var from = map[EventType][]Status{
 	FailedForGood:     {Processing},
 	Retry:             {Processing},
 	Released:          {Processing},
-	Expired:           {Processing, Pending}, // pending: the claim was stored, and not the task
+	Expired:           {Processing},
 	Ready:             {Delayed},
 	DeadLettered:      {Pending, Processing},
 	CancelledByClient: {Pending, Delayed, Processing},
@@ -79,6 +79,9 @@ var from = map[EventType][]Status{
 
 // Can reports whether an event is possible in a status.
 func Can(e EventType, s Status) bool {
+	if e == Expired && s == Pending { // the claim was stored, and a crash prevented the update of its task
+		return true
+	}
 	for _, f := range from[e] {
 		if f == s {
 			return true
