@@ -96,6 +96,7 @@ func TestMerge(t *testing.T) {
 		{"as old as the batch", at(12 * time.Hour), 32000, InProgress},
 		{"older than the batch", at(13 * time.Hour), 32000, InProgress},
 		{"nothing is pending after a failure", []Pending{{GoalID: "A", CurrentBalance: 32000, Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
+		{"rejected, by an earlier version", []Pending{{GoalID: "A", CurrentBalance: 37000, Status: "REJECTED", UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
 		{"of an unknown goal", []Pending{{GoalID: "B", Status: PendingConfirmation, UpdatedAt: Instant(now), TTL: now.Add(Keep).Unix()}}, 32000, InProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
