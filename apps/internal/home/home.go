@@ -36,6 +36,9 @@ type Options struct {
 	// that the AWS CLI and other processes can access the tables. May be empty.
 	DynamoDB string
 
+	// CacheBytes is the size of the embedded stator's cache; 0 is its default.
+	CacheBytes int64
+
 	// Apply changes tables that exist to match the model. Without it they stay as an
 	// operator has set them.
 	Apply bool
@@ -111,7 +114,7 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	if o.Data != "" {
 		stator.SpareThreads()
 	}
-	s, err := stator.Open(ctx, stator.Options{Dir: o.Data, Log: o.Log, Now: o.Now})
+	s, err := stator.Open(ctx, stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: o.Log, Now: o.Now})
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("open the embedded stator: %w", err)
 	}

@@ -46,6 +46,7 @@ Running a day again gives the same table.`,
 			}
 			ctx := c.Context()
 			debug.SetMemoryLimit(memory << 20)
+			p.home.CacheBytes = loadCache
 			tables, err := p.openTables(ctx, log)
 			if err != nil {
 				return p.inUse(err, o.Day)
@@ -91,6 +92,10 @@ Running a day again gives the same table.`,
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
 }
+
+// loadCache is the cache of the embedded tables during a load, which reads nothing from
+// them.
+const loadCache = 8 << 20
 
 // runFlags are the flags of a run, by command or on schedule.
 func runFlags(f *pflag.FlagSet, o *batch.Options) {
