@@ -117,7 +117,7 @@ func (m *mutant) found() (bool, error) {
 	if err = errors.Join(err, os.WriteFile(source, changed, 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		return false, err
 	}
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", "10m", "-overlay", overlay}
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", "5m", "-overlay", overlay}
 	if m.Run != "" {
 		args = append(args, "-run", m.Run)
 	}
