@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/poller"
 	"github.com/stator-db/stator/apps/downloads/queue"
 	"github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 var errKilled = errors.New("killed")
@@ -147,6 +148,7 @@ func TestPollerKilledAnywhere(t *testing.T) {
 // message sent twice.
 func TestPollerKilledControl(t *testing.T) {
 	d := &desk{rig: open(t, func(_ *downloads.Options, u *stand.Options) { u.Files = 3 })}
+	d.Home.DB = hometest.Examine(d.Home.DB) // the program sends no such requests
 	day, twice, over := time.Now().UTC(), 0, false
 	for n := 1; !over; n++ {
 		day = day.AddDate(0, 0, -1)
@@ -197,7 +199,7 @@ func TestTwoPollers(t *testing.T) {
 
 // downloaders runs two downloaders that receive every message three times, and
 // counts the files that were started more than once.
-func downloaders(t *testing.T, spoil func(any)) (again int) {
+func downloaders(t *testing.T, client func(*dynamodb.Client) *dynamodb.Client, spoil func(any)) (again int) {
 	r := open(t, func(o *downloads.Options, u *stand.Options) { u.Files, u.Size = 40, 20_000 })
 	for _, e := range all(40) {
 		r.up.Fault(e, "slow", 3)
@@ -212,7 +214,7 @@ func downloaders(t *testing.T, spoil func(any)) (again int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := meddle(r.Home.DB, func(in any, next func() error) error { spoil(in); return next() })
+	db := meddle(client(r.Home.DB), func(in any, next func() error) error { spoil(in); return next() })
 	for range 2 {
 		d := &downloader.Downloader{Jobs: &ledger.Jobs{DB: db, Now: time.Now}, Upstream: r.Keeper.Poller.Upstream, Queue: q, Bucket: r.Bucket, Key: key, HTTP: downloader.Client(4),
 			Parallel: 4, MaxSize: 1 << 20, Lease: 30 * time.Second, Stall: time.Minute, Backoff: time.Millisecond, Attempts: 3,
@@ -241,14 +243,14 @@ func downloaders(t *testing.T, spoil func(any)) (again int) {
 
 // Two downloaders never process one file.
 func TestTwoDownloaders(t *testing.T) {
-	if n := downloaders(t, func(any) {}); n != 0 {
+	if n := downloaders(t, func(db *dynamodb.Client) *dynamodb.Client { return db }, func(any) {}); n != 0 {
 		t.Errorf("%d files were started more than once", n)
 	}
 }
 
 // The control: without the claim's condition they do.
 func TestTwoDownloadersControl(t *testing.T) {
-	n := downloaders(t, func(in any) {
+	n := downloaders(t, hometest.Examine, func(in any) {
 		if u, ok := in.(*dynamodb.UpdateItemInput); ok && strings.Contains(*u.UpdateExpression, "ADD") {
 			u.ConditionExpression = aws.String("(" + *u.ConditionExpression + ") OR attribute_exists(FileID)")
 		}
@@ -423,7 +425,7 @@ func TestBrokenRecords(t *testing.T) {
 		item := maps.Clone(good)
 		item["Entity"], item["FileID"] = s(entity), s(ledger.FileID(entity, r.date))
 		maps.Copy(item, c)
-		if _, err := r.Home.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(ledger.JobsTable), Item: item}); err != nil {
+		if _, err := hometest.Examine(r.Home.DB).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(ledger.JobsTable), Item: item}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -112,6 +112,8 @@ func traffic(t *testing.T, key *rsa.PrivateKey, keyFile string) *downloads.Syste
 		// A large batch is checked by index.
 		u.Day(date(2), 30)
 		until("a large day completes", ended(trigger(2)))
+		u.Day(date(6), 0)
+		until("a day without files completes", ended(trigger(6)))
 	})
 
 	// A message that is lost, a claim that is dead, and a batch that times out.
