@@ -49,7 +49,7 @@ func TestSite(t *testing.T) {
 		"/months/" + r.date[:7]: "accounts-" + r.date, "/api/months/" + r.date[:7]: `"missing":["accounts-` + r.date, "/api/months/" + r.date[:7] + ".csv": r.date + ",incomplete,accounts-" + r.date + ",false,false," + id,
 		"/files/accounts-" + r.date: "Queue again", "/healthz": "ok", "/static/style.css": "{", "/downloads.css": ".batch"} {
 		code, text := get(t, h, "GET", target)
-		for end := time.Now().Add(5 * time.Second); !strings.Contains(text, want) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !strings.Contains(text, want) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			code, text = get(t, h, "GET", target) // counts may be two seconds old
 		}
 		if code != 200 || !strings.Contains(text, want) {
