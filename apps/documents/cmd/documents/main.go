@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"text/tabwriter"
 
@@ -27,33 +26,13 @@ func main() {
 
 func root() *cobra.Command {
 	c := &cobra.Command{Use: "documents", Short: "A document extraction service for many tenants"}
-	c.PersistentFlags().String("log", "info", "log level: debug, info, warn or error")
-	c.PersistentFlags().Bool("log-json", false, "log as JSON, one object a line")
-	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := logger(cmd)
-		return err
-	}
+	command.LogFlags(c)
 	c.AddCommand(serve(), process(), batch(), recovering(), tenant(), plan(), deletion())
 	return c
 }
 
 // options returns the defaults.
 func options(*cobra.Command) documents.Options { return documents.Defaults() }
-
-// logger returns the log that the flags describe.
-func logger(cmd *cobra.Command) (*slog.Logger, error) {
-	var o slog.HandlerOptions
-	text, _ := cmd.Flags().GetString("log")
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(text)); err != nil {
-		return nil, command.Usagef("--log is %q, but must be debug, info, warn or error", text)
-	}
-	o.Level = level
-	if asJSON, _ := cmd.Flags().GetBool("log-json"); asJSON {
-		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &o)), nil
-	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &o)), nil
-}
 
 func serve() *cobra.Command {
 	var address web.Address
@@ -78,7 +57,7 @@ func serve() *cobra.Command {
 		if o.Home.Endpoint != "" && o.Bucket == "" {
 			return command.Usagef("--bucket is missing: persistent tables need persistent files")
 		}
-		o.Log, _ = logger(cmd) // valid, since it was checked
+		o.Log = command.Logger(cmd)
 		listener, err := address.Open()
 		if err != nil {
 			return err
@@ -111,7 +90,7 @@ func process() *cobra.Command {
 		if o.Bucket == "" {
 			return command.Usagef("--bucket is missing: it must be the bucket of the server")
 		}
-		o.Log, _ = logger(cmd)
+		o.Log = command.Logger(cmd)
 		s, err := documents.Open(cmd.Context(), o)
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ func process(o *downloads.Options, name, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Log = logger(cmd)
+			o.Log = command.Logger(cmd)
 			switch {
 			case !o.Download && o.Topic == "":
 				return command.Usagef("poll needs --topic with the URL of a broker, through which downloaders receive files")
@@ -84,7 +84,7 @@ func demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Run everything with a built-in upstream, and start today's batch", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logger(cmd)
+			log := command.Logger(cmd)
 			o := downloads.Defaults()
 			o.Log = log
 			o.Home.DynamoDB = dynamodb
@@ -175,7 +175,7 @@ func stand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log := logger(cmd)
+			log := command.Logger(cmd)
 			log.Info("ready", "url", "http://"+listener.Addr().String())
 			return web.Serve(cmd.Context(), listener, u, log)
 		},

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,25 +16,24 @@ func main() { command.Main(root()) }
 func run(ctx context.Context, args []string) int { return command.Run(ctx, root(), args) }
 
 func root() *cobra.Command {
-	handler := &logHandler{Handler: slog.NewTextHandler(os.Stderr, nil)}
+	handler := &logHandler{Handler: slog.DiscardHandler}
 	log := slog.New(handler)
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "goals",
 		Short: "Saving goals: a nightly batch view and a near-real-time view, merged when they are read",
-		PersistentPreRun: func(*cobra.Command, []string) {
-			if asJSON {
-				handler.Handler = slog.NewJSONHandler(os.Stderr, nil)
-			}
-		},
 		RunE: func(*cobra.Command, []string) error {
 			return command.Usagef("a command is missing, such as `goals demo`")
 		},
 	}
-	c.PersistentFlags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	command.LogFlags(c)
+	check := c.PersistentPreRunE
+	c.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		handler.Handler = command.Logger(cmd).Handler()
+		return check(cmd, args)
+	}
 	c.AddCommand(demoCommand(log), serveCommand(log), consumeCommand(log), loadCommand(log), generateCommand(log), rulesCommand(), depositCommand(), reconcileCommand(), deadCommand(), brokerCommand(log), benchCommand(log))
 	return c
 }
 
-// logHandler is the handler of the log; --log-json replaces it before a command runs.
+// logHandler is the handler of the log, which is known when a command runs.
 type logHandler struct{ slog.Handler }

@@ -28,7 +28,6 @@ type serving struct {
 	home    home.Options
 	address web.Address
 	queue   queue.Options
-	log     logging
 }
 
 func (o *serving) flags(f *pflag.FlagSet) {
@@ -39,7 +38,6 @@ func (o *serving) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.queue.KeepKey, "keep-key", 24*time.Hour, "how long an idempotency key is remembered")
 	f.DurationVar(&o.queue.MaxAge, "max-age", 7*24*time.Hour, "how long a task may wait before it becomes dead")
 	f.IntVar(&o.queue.MaxKnown, "memory-tasks", 200_000, "waiting tasks that are held in memory; more are read from the table when needed")
-	o.log.flags(f)
 }
 
 func serveCommand() *cobra.Command {
@@ -47,11 +45,7 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve", Short: "Serve the queue, on an embedded stator or on the server at --endpoint", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			log, err := o.log.logger()
-			if err != nil {
-				return err
-			}
-			return o.serve(c.Context(), log, func(address, dynamodb string) {
+			return o.serve(c.Context(), command.Logger(c), func(address, dynamodb string) {
 				fmt.Fprintf(c.OutOrStdout(), "task queue on http://%s\n", address)
 				if dynamodb != "" {
 					fmt.Fprintf(c.OutOrStdout(), "DynamoDB on http://%s\n", dynamodb)

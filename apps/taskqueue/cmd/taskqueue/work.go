@@ -25,7 +25,6 @@ func workCommand() *cobra.Command {
 	}
 	w := new(client.Worker)
 	var server, shell string
-	var l logging
 	c := &cobra.Command{
 		Use: "work QUEUE", Short: "Run a command for each task of a queue", Args: command.Args(1, "a queue"),
 		Long: `Run a command for each task of a queue.
@@ -37,10 +36,6 @@ task is done, 100 that it failed and must not be retried, and any other code tha
 it is to be retried. Processes that the command has started are killed when it
 ends, and the command with them when the worker loses the task.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			log, err := l.logger()
-			if err != nil {
-				return err
-			}
 			if shell == "" {
 				return command.Usagef("--exec is missing: the command that runs for each task")
 			}
@@ -49,6 +44,7 @@ ends, and the command with them when the worker loses the task.`,
 				return err
 			}
 			defer commands.close()
+			log := command.Logger(c)
 			w.Client, w.Queue, w.Log = client.New(server), args[0], log
 			w.Do = func(ctx context.Context, claim task.Claim) (string, error) {
 				return doTask(ctx, commands, shell, claim)
@@ -63,7 +59,6 @@ ends, and the command with them when the worker loses the task.`,
 	f.StringVar(&w.ID, "worker", fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixMilli(), 36)), "name of this worker; it must be unique")
 	f.IntVar(&w.Parallel, "parallel", 1, "number of concurrent tasks")
 	f.DurationVar(&w.Lease, "lease", 30*time.Second, "time without heartbeats after which a task is given to another worker")
-	l.flags(f)
 	return c
 }
 
