@@ -78,11 +78,32 @@ func (o *OCR) Read(ctx context.Context, data []byte) (layout.Document, error) {
 	return layout.Document{Reader: "ocr", Pages: pages}, err
 }
 
+// checkPicture returns an error unless data is a PNG, JPEG or TIFF picture of a size
+// that is recognised. The size of a TIFF picture is not known.
+func checkPicture(data []byte) error {
+	if !isPicture(data) {
+		return unreadable("the data is not a PNG, JPEG or TIFF picture")
+	}
+	c, _, err := image.DecodeConfig(bytes.NewReader(data))
+	switch {
+	case errors.Is(err, image.ErrFormat): // TIFF
+		return nil
+	case err != nil:
+		return unreadable("the picture is damaged: %v", err)
+	case c.Height > 0 && c.Width > maxOCRPixels/c.Height:
+		return unreadable("the picture has %d x %d points, but at most %d are recognised", c.Width, c.Height, maxOCRPixels)
+	}
+	return nil
+}
+
 // recognise returns the pages of a picture. A width of 0 means the width of a sheet
 // of paper.
+//
+// Every picture passes here, also those that a PDF says it contains. Data that is no
+// picture must not reach Tesseract, which takes it for a list of names of files.
 func (o *OCR) recognise(ctx context.Context, data []byte, width float64) ([]layout.Page, error) {
-	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && c.Height > 0 && c.Width > maxOCRPixels/c.Height {
-		return nil, unreadable("the picture has %d x %d points, but at most %d are recognised", c.Width, c.Height, maxOCRPixels)
+	if err := checkPicture(data); err != nil {
+		return nil, err
 	}
 	out, err := o.run(ctx, o.program, data, "stdin", "stdout", "-l", o.languages, "--dpi", strconv.Itoa(ocrResolution), "tsv")
 	if err != nil {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -116,5 +117,56 @@ func TestHostilePictures(t *testing.T) {
 		if r, err := x.Extract(t.Context(), File{"a", data}, extraction(t, invoice)); !IsUnreadable(err) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+// scanned returns a PDF of one page that is covered by a picture with a filter.
+func scanned(filter, data string) []byte {
+	var b bytes.Buffer
+	objects := 0
+	add := func(format string, args ...any) {
+		objects++
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", objects, fmt.Sprintf(format, args...))
+	}
+	content := "q 595 0 0 842 0 0 cm /I Do Q"
+	b.WriteString("%PDF-1.4\n")
+	add("<</Type/Catalog/Pages 2 0 R>>")
+	add("<</Type/Pages/Kids[3 0 R]/Count 1>>")
+	add("<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</XObject<</I 4 0 R>>>>/Contents 5 0 R>>")
+	add("<</Type/XObject/Subtype/Image/Width 100/Height 100/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/%s/Length %d>>\nstream\n%s\nendstream", filter, len(data), data)
+	add("<</Length %d>>\nstream\n%s\nendstream", len(content), content)
+	fmt.Fprintf(&b, "trailer<</Size %d/Root 1 0 R>>\n%%%%EOF\n", objects+1)
+	return b.Bytes()
+}
+
+// Data that is no picture does not reach Tesseract, which would take it for a list
+// of names of files, and read these.
+func TestListOfFiles(t *testing.T) {
+	x := withOCR(t)
+	other, err := filepath.Abs("testdata/scans/plain.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"names":            other + "\n",
+		"after a line":     "\n" + other + "\n",
+		"after JPEG bytes": "\xff\xd8\n" + other + "\n",
+		"after a sign":     "\xff\xd8\xff\n" + other + "\n",
+		"empty":            "\n",
+	} {
+		doc, err := x.Read(t.Context(), File{"a.pdf", scanned("DCTDecode", data)})
+		if !IsUnreadable(err) {
+			t.Errorf("%s: %d pages, %q, %v", name, len(doc.Pages), doc.Text(), err)
+		}
+		if pages, err := x.OCR.recognise(t.Context(), []byte(data), 0); !IsUnreadable(err) {
+			t.Errorf("%s: %d pages, %v", name, len(pages), err)
+		}
+	}
+	photo, err := os.ReadFile("testdata/scans/photo.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc, err := x.Read(t.Context(), File{"a.pdf", scanned("DCTDecode", string(photo))}); err != nil || doc.Reader != "ocr" {
+		t.Errorf("a JPEG: read by %q, %v", doc.Reader, err)
 	}
 }
