@@ -124,7 +124,7 @@ func (o *OCR) run(ctx context.Context, program string, data []byte, args ...stri
 	defer cancel()
 	limit := fmt.Sprintf("ulimit -v %d 2>/dev/null; exec \"$0\" \"$@\"", ocrMemory>>10)
 	c := exec.CommandContext(within, "/bin/sh", append([]string{"-c", limit, program}, args...)...)
-	c.Env = append(os.Environ(), "OMP_THREAD_LIMIT=1")
+	c.Env = programEnvironment()
 	var out, why limited
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(data), &out, &why
 	c.WaitDelay = time.Second
@@ -141,6 +141,18 @@ func (o *OCR) run(ctx context.Context, program string, data []byte, args ...stri
 		return nil, unreadable("the picture cannot be recognised: %.200s", lastLine(why.String()))
 	}
 	return nil, fmt.Errorf("start %s: %w", program, err)
+}
+
+// programEnvironment returns what programs need of the environment. The rest has
+// secrets, and the programs parse files that are not trusted.
+func programEnvironment() []string {
+	env := []string{"OMP_THREAD_LIMIT=1"}
+	for _, name := range []string{"PATH", "LANG", "TESSDATA_PREFIX", "TMPDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 func lastLine(text string) string {

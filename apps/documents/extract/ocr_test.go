@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,5 +169,40 @@ func TestListOfFiles(t *testing.T) {
 	}
 	if doc, err := x.Read(t.Context(), File{"a.pdf", scanned("DCTDecode", string(photo))}); err != nil || doc.Reader != "ocr" {
 		t.Errorf("a JPEG: read by %q, %v", doc.Reader, err)
+	}
+}
+
+// The programs that parse pictures and PDF files do not get the secrets of the
+// environment.
+func TestEnvironmentOfPrograms(t *testing.T) {
+	t.Setenv("DOCUMENTS_OIDC_SECRET", "secret")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("TESSDATA_PREFIX", "/models")
+	t.Setenv("LANG", "C.UTF-8")
+	t.Setenv("TMPDIR", t.TempDir())
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Skip(err)
+	}
+	out, err := NewOCR("tesseract", "eng", 1, time.Minute).run(t.Context(), env, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		got[name] = value
+	}
+	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "C.UTF-8", "TESSDATA_PREFIX": "/models", "OMP_THREAD_LIMIT": "1", "TMPDIR": os.Getenv("TMPDIR")}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %q, not %q", name, got[name], value)
+		}
+	}
+	for name := range got {
+		// The shell sets these.
+		if _, ok := want[name]; !ok && !slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name) {
+			t.Errorf("the program gets %s", name)
+		}
 	}
 }
