@@ -25,9 +25,20 @@ import (
 // are added.
 type state struct {
 	customer
-	saved [rules.MaxGoals]goals.Money
-	past  []goals.Accomplished // the newest goals of earlier months
-	count int                  // of all of them
+	saved   sums
+	earlier sums                 // saved in the month before
+	past    []goals.Accomplished // the newest goals of earlier months
+	count   int                  // of all of them
+}
+
+// sums are the amounts of the goals, in the order of the rules.
+type sums [rules.MaxGoals]goals.Money
+
+func (s *sums) add(goal byte, amount goals.Money) {
+	if goal < rules.MaxGoals {
+		// Sums are limited far below an overflow.
+		s[goal] = min(s[goal]+amount, goals.MaxMoney+1)
+	}
 }
 
 // compute is the second stage: each part's rows become its customers, in the order of
@@ -95,8 +106,8 @@ func (r *run) computePart(part int, to string, rejects *rejects) (customers, uno
 			unowned++
 			continue
 		}
-		for _, sum := range s.saved {
-			if sum > goals.MaxMoney {
+		for i := range s.saved {
+			if max(s.saved[i], s.earlier[i]) > goals.MaxMoney {
 				return 0, 0, fmt.Errorf("the contributions of person %s add up to more than %s: the files cannot be right", s.id, goals.MaxMoney)
 			}
 		}
@@ -135,12 +146,14 @@ func collect(in *reader, rejects *rejects) (map[uuid.UUID]*state, error) {
 				}
 			}
 			s.customer = c
-		case 'K':
+		case 'K', 'E':
 			s, goal, amount := get(in.id()), in.byte(), in.number()
-			if in.err == nil && goal < rules.MaxGoals {
-				s.saved[goal] += goals.Money(amount)
-				// Sums are limited far below an overflow.
-				s.saved[goal] = min(s.saved[goal], goals.MaxMoney+1)
+			switch {
+			case in.err != nil:
+			case kind == 'K':
+				s.saved.add(goal, goals.Money(amount))
+			default:
+				s.earlier.add(goal, goals.Money(amount))
 			}
 		case 'A':
 			s := get(in.id())
@@ -173,8 +186,10 @@ func writeStates(name string, states []*state) error {
 	var row []byte
 	for _, s := range states {
 		row = s.customer.append(row[:0])
-		for _, m := range s.saved {
-			row = binary.AppendUvarint(row, uint64(m))
+		for _, all := range []*sums{&s.saved, &s.earlier} {
+			for _, m := range all {
+				row = binary.AppendUvarint(row, uint64(m))
+			}
 		}
 		row = binary.AppendUvarint(binary.AppendUvarint(row, uint64(s.count)), uint64(len(s.past)))
 		for i := range s.past {
@@ -197,8 +212,10 @@ func (r *run) eachState(part int, use func(*state) error) error {
 	in := &reader{in: bufio.NewReaderSize(file, 32<<10)}
 	for in.more() {
 		s := state{customer: in.customer()}
-		for i := range s.saved {
-			s.saved[i] = goals.Money(in.number())
+		for _, all := range []*sums{&s.saved, &s.earlier} {
+			for i := range all {
+				all[i] = goals.Money(in.number())
+			}
 		}
 		s.count = int(in.number())
 		for range min(in.number(), goals.MaxAccomplished) {

@@ -11,6 +11,10 @@ import (
 	"syscall"
 )
 
+// journalName has the version of the files of a work folder: a run that another version
+// left begins again.
+const journalName = "journal2"
+
 // journal records on disk which steps of a run are done, one per line, with their
 // counts. A step is recorded when its effects are durable.
 type journal struct {

@@ -38,6 +38,9 @@ type loaded struct {
 	Began     time.Time `json:"began"`
 	Host      string    `json:"host"`
 	Process   int       `json:"process"`
+
+	Terms   *terms `json:"terms,omitempty"`   // of the month of the run
+	Earlier *terms `json:"earlier,omitempty"` // of the month before, if a run was made in it
 }
 
 func openLedger(ctx context.Context, bucket *blob.Bucket, table string) (*ledger, error) {
@@ -128,6 +131,7 @@ func (r *run) claim(ctx context.Context) error {
 	r.ledger.Unfinished = append(r.ledger.Unfinished, loaded{
 		Run: r.id, Day: r.Day, AsOf: r.manifest.AsOf, Customers: r.counted.Customers,
 		Began: r.Now().UTC(), Host: host, Process: os.Getpid(),
+		Terms: r.terms(0), Earlier: r.terms(-1),
 	})
 	return r.ledger.save(ctx)
 }

@@ -65,17 +65,19 @@ func (r *run) read(ctx context.Context) error {
 			return gold.Read(within, r.Bucket, r.Day, f, r.folder, func(n int64, row *gold.Contribution, bad *gold.BadRow) error {
 				r.progress.add(1)
 				var c contribution
-				reason, counts := "", false
+				reason := ""
 				if bad != nil {
 					reason = bad.Reason
 				} else {
-					c, counts, reason = r.checkContribution(row)
+					c, reason = r.checkContribution(row)
 				}
 				if reason != "" {
 					return rejects.add(f.Name, n, reason)
 				}
-				if !counts {
+				if c.month < 0 {
 					outside.Add(1)
+				}
+				if c.month < -1 {
 					return nil
 				}
 				return out.contribution(&c)
@@ -150,26 +152,24 @@ func (r *run) hasGoal(id string) bool {
 	return false
 }
 
-// checkContribution also reports whether a contribution counts: goals are monthly,
-// so earlier ones do not.
-func (r *run) checkContribution(row *gold.Contribution) (c contribution, counts bool, reason string) {
+func (r *run) checkContribution(row *gold.Contribution) (c contribution, reason string) {
 	id, err := goals.ParsePerson(row.PersonID)
 	goal, known := r.rules.Products[row.Product]
 	switch {
 	case err != nil:
-		return c, false, err.Error()
+		return c, err.Error()
 	case !known:
-		return c, false, fmt.Sprintf("the rules have no product %.60q", row.Product)
+		return c, fmt.Sprintf("the rules have no product %.60q", row.Product)
 	case row.Amount <= 0 || row.Amount > goals.MaxMoney:
-		return c, false, fmt.Sprintf("the amount is %d cents; it must be above zero and at most %s", int64(row.Amount), goals.MaxMoney)
+		return c, fmt.Sprintf("the amount is %d cents; it must be above zero and at most %s", int64(row.Amount), goals.MaxMoney)
 	case row.ContributedAt.Year() < 2000:
-		return c, false, "contributedAt is missing or before the year 2000"
+		return c, "contributedAt is missing or before the year 2000"
 	case row.ContributedAt.After(r.manifest.AsOf):
-		return c, false, fmt.Sprintf("contributedAt is %s, after the asOf of the files", row.ContributedAt.UTC().Format(time.RFC3339))
+		return c, fmt.Sprintf("contributedAt is %s, after the asOf of the files", row.ContributedAt.UTC().Format(time.RFC3339))
 	}
-	at := r.manifest.AsOf.UTC()
-	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
-	return contribution{id: id, goal: goal, amount: row.Amount}, !row.ContributedAt.Before(month), ""
+	at, of := row.ContributedAt.UTC(), r.manifest.AsOf.UTC()
+	month := 12*(at.Year()-of.Year()) + int(at.Month()) - int(of.Month())
+	return contribution{id: id, goal: goal, amount: row.Amount, month: month}, ""
 }
 
 func (r *run) checkAccomplished(row *gold.Accomplished) (a accomplished, reason string) {

@@ -152,7 +152,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	if err := os.MkdirAll(r.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the work folder: %w", err)
 	}
-	if r.journal, err = openJournal(filepath.Join(r.folder, "journal")); err != nil {
+	if r.journal, err = openJournal(filepath.Join(r.folder, journalName)); err != nil {
 		return nil, err
 	}
 	r.report.Resumed = len(r.journal.done) > 0

@@ -55,6 +55,7 @@ type contribution struct {
 	id     uuid.UUID
 	goal   int
 	amount goals.Money
+	month  int // 0 is the month of the files, -1 the one before; earlier ones do not count
 }
 
 // accomplished is a validated row of an accomplished goal.
@@ -94,7 +95,11 @@ func (s *spread) customer(c *customer) error {
 
 func (s *spread) contribution(c *contribution) error {
 	return s.write(c.id, func(b []byte) []byte {
-		b = append(append(b, 'K'), c.id[:]...)
+		kind := byte('K')
+		if c.month < 0 {
+			kind = 'E'
+		}
+		b = append(append(b, kind), c.id[:]...)
 		return binary.AppendUvarint(append(b, byte(c.goal)), uint64(c.amount))
 	})
 }

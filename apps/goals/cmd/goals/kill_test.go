@@ -199,7 +199,7 @@ func (l *loading) customers(h *home.Home) map[string]map[string]types.AttributeV
 func (l *loading) journal(has string, times int) string {
 	l.Helper()
 	for {
-		found, _ := filepath.Glob(filepath.Join(l.work, "*", "journal"))
+		found, _ := filepath.Glob(filepath.Join(l.work, "*", "journal*"))
 		if len(found) == 1 {
 			if b, err := os.ReadFile(found[0]); err == nil && strings.Count(string(b), has) >= times {
 				return found[0]
