@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -132,6 +133,10 @@ func (a arrival) batch() keys.BatchID {
 	return keys.DeriveID[keys.BatchID](a.tenant.String(), "inbox", a.project.String(), a.workflow.String(), a.folder)
 }
 
+func (a arrival) document(b keys.BatchID) keys.DocumentID {
+	return keys.DeriveID[keys.DocumentID](b.String(), "inbox", a.file)
+}
+
 // Take ingests the files with these names. Some may no longer exist, or be
 // ingested already.
 func (i *Ingest) Take(ctx context.Context, names []string) error {
@@ -179,9 +184,12 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 	if files, err = i.allowed(ctx, files); err != nil || len(files) == 0 {
 		return err
 	}
+	if files, err = i.ready(ctx, id, files); err != nil || len(files) == 0 {
+		return err
+	}
 	var documents []table.NewDocument
 	for _, a := range files {
-		d := table.NewDocument{ID: keys.DeriveID[keys.DocumentID](id.String(), "inbox", a.file), Name: a.file}
+		d := table.NewDocument{ID: a.document(id), Name: a.file}
 		d.Object = a.tenant.File(id, d.ID)
 		err := i.Bucket.Copy(ctx, d.Object.String(), a.name, nil)
 		if gcerrors.Code(err) == gcerrors.NotFound {
@@ -211,6 +219,20 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 		}
 	}
 	return nil
+}
+
+// ready returns the files that can be copied. Those whose batch or document is being
+// deleted stay in the inbox until that has ended: the deletion would delete the copies.
+func (i *Ingest) ready(ctx context.Context, id keys.BatchID, files []arrival) ([]arrival, error) {
+	var ids []keys.DocumentID
+	for _, a := range files {
+		ids = append(ids, a.document(id))
+	}
+	deleted, err := i.Store.Deleting(ctx, files[0].tenant, id, ids)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(files), func(a arrival) bool { return deleted[a.document(id)] }), nil
 }
 
 // allowed rejects the files that the plan of the tenant does not allow. Of files that

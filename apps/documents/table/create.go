@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,9 @@ type NewDocument struct {
 }
 
 // InOne is how many documents one transaction can create with a batch, its project,
-// its job and the usage of the tenant.
-const InOne = maxWrites - 4
+// its job, the usage of the tenant and the check that no batch of this id is being
+// deleted.
+const InOne = maxWrites - 5
 
 // MaxDocuments is the maximum number of documents in a new batch.
 const MaxDocuments = 10_000
@@ -73,6 +75,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		}},
 		s.start(b, JobWork, now),
 		s.use(plan, b.Tenant, len(n.Documents)),
+		s.absent(deletionOfBatch(b.Tenant, b.ID)),
 	}
 	rest := n.Documents
 	if len(last)+len(rest) > maxWrites {
@@ -83,6 +86,10 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		// From here on no other request can create it; but it may exist already.
 		if there, err := s.Batch(ctx, b.Tenant, b.Project, b.ID); !errors.Is(err, ErrNotFound) {
 			return there, false, errors.Join(err, s.Drop(ctx, job))
+		}
+		// The deletion of an earlier batch of this id deletes what is written ahead.
+		if deleted, err := s.there(ctx, deletionOfBatch(b.Tenant, b.ID)); err != nil || len(deleted) > 0 {
+			return Batch{}, false, errors.Join(cmp.Or(err, errDeleting), s.Drop(ctx, job))
 		}
 		if err := s.allows(ctx, plan, b.Tenant, len(rest)); err != nil {
 			return Batch{}, false, errors.Join(err, s.Drop(ctx, job))
@@ -111,6 +118,8 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		return Batch{}, false, ErrNotFound
 	case errors.As(err, &no) && no[0] == 3:
 		return Batch{}, false, s.tooMany(ctx, plan, b.Tenant)
+	case errors.As(err, &no) && no[0] == 4:
+		return Batch{}, false, errDeleting
 	case errors.As(err, &no):
 		return Batch{}, false, ErrMoved
 	case err != nil:
@@ -132,7 +141,7 @@ func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeVa
 // makeAhead writes documents until the rest, which it returns, fits in the last
 // transaction.
 func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocument) ([]NewDocument, error) {
-	for len(rest) > maxWrites-5 {
+	for len(rest) > maxWrites-6 {
 		due := s.Now().Add(s.Abandoned)
 		writes := []types.TransactWriteItem{{Update: &types.Update{
 			TableName:                &s.Table,
@@ -144,7 +153,7 @@ func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocum
 				":owner": str(job.Owner), ":due": str(keys.Time(due)),
 			}, entryValues(keys.JobEntry(b.ID, due))),
 		}}}
-		n := min(maxWrites-1, len(rest)-(maxWrites-5))
+		n := min(maxWrites-1, len(rest)-(maxWrites-6))
 		if err := s.writeAhead(ctx, b, writes, rest[:n]); err != nil {
 			return nil, fmt.Errorf("create the batch: %w", err)
 		}
@@ -263,7 +272,7 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 	if err != nil {
 		return nil, err
 	}
-	for some := range slices.Chunk(all, maxWrites-3) {
+	for some := range slices.Chunk(all, (maxWrites-3)/2) {
 		group := slices.Clone(some)
 		for len(group) > 0 {
 			err := s.addGroup(ctx, plan, b, group)
@@ -277,6 +286,9 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 			}
 			if slices.Contains(there, len(group)) {
 				return added, ErrNotFound
+			}
+			if there[len(there)-1] >= len(group)+3 {
+				return added, errDeleting
 			}
 			if there[0] > len(group) {
 				return added, s.tooMany(ctx, plan, b.Tenant)
@@ -293,7 +305,7 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 
 func (s *Store) addGroup(ctx context.Context, plan Plan, b Batch, group []NewDocument) error {
 	now := s.Now()
-	writes := make([]types.TransactWriteItem, 0, len(group)+3)
+	writes := make([]types.TransactWriteItem, 0, 2*len(group)+3)
 	for _, d := range group {
 		writes = append(writes, s.fresh(s.newDocument(b, d)))
 	}
@@ -307,5 +319,8 @@ func (s *Store) addGroup(ctx context.Context, plan Plan, b Batch, group []NewDoc
 			":status": str(string(Processing)), ":now": str(keys.Time(now)), ":n": num(len(group)),
 		}, entryValues(b.Tenant.BatchEntry(string(Processing), now))),
 	}}, s.start(b, JobWork, now), s.use(plan, b.Tenant, len(group)))
+	for _, d := range group {
+		writes = append(writes, s.absent(deletionOfDocument(b.Tenant, b.ID, d.ID)))
+	}
 	return s.transact(ctx, writes...)
 }

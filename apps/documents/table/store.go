@@ -135,6 +135,13 @@ func (s *Store) exists(key keys.Key) types.TransactWriteItem {
 	}}
 }
 
+// absent returns a condition check that an item does not exist.
+func (s *Store) absent(key keys.Key) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &s.Table, Key: key.Attributes(), ConditionExpression: aws.String("attribute_not_exists(PK)"),
+	}}
+}
+
 // put returns a put of an item that may exist.
 func (s *Store) put(item map[string]types.AttributeValue) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: item}}
