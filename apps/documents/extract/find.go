@@ -17,6 +17,7 @@ const maxValue = 10_000
 type finder struct {
 	doc   *layout.Document
 	cells []cellText
+	rows  []textRow
 	text  string
 	known []string // the labels of all fields, in lower case
 }
@@ -26,6 +27,13 @@ type cellText struct {
 	page, row, cell int
 	text, lower     string
 	box             layout.Box // upright
+	line            int        // index in finder.rows
+}
+
+// textRow is what the cells of a row have in common.
+type textRow struct {
+	end      int // index in finder.cells of the cell after its last one
+	headings int // number of cells that are labels alone
 }
 
 // span is a part of a cell's text: a candidate for a value, or a part of one.
@@ -36,48 +44,85 @@ type span struct {
 
 // findFields searches a document for all fields.
 func findFields(ctx context.Context, doc *layout.Document, e Extraction) ([]Field, error) {
-	f := newFinder(doc, e)
+	f, err := newFinder(ctx, doc, e)
+	if err != nil {
+		return nil, err
+	}
 	fields := make([]Field, 0, len(e.Fields))
 	for i := range e.Fields {
-		if ctx.Err() != nil {
-			return nil, unreadable("reading it took too long")
+		field, err := f.find(ctx, &e.Fields[i])
+		if err != nil {
+			return nil, err
 		}
-		fields = append(fields, f.find(&e.Fields[i]))
+		fields = append(fields, field)
 	}
 	return fields, nil
 }
 
-func newFinder(doc *layout.Document, e Extraction) *finder {
+// inTime returns an error if the time for a document is over.
+func inTime(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return unreadable("reading it took too long")
+	}
+	return nil
+}
+
+func newFinder(ctx context.Context, doc *layout.Document, e Extraction) (*finder, error) {
 	f := &finder{doc: doc}
+	labels := make(map[string]bool)
 	for _, s := range e.Fields {
 		for _, l := range s.Labels {
 			f.known = append(f.known, strings.ToLower(l))
+			labels[strings.ToLower(l)] = true
 		}
 	}
 	slices.SortStableFunc(f.known, func(a, b string) int { return len(b) - len(a) })
 	for p := range doc.Pages {
-		page := &doc.Pages[p]
-		for r := range page.Rows {
-			row := &page.Rows[r]
-			row.Cells = f.headingCells(row.Cells)
-			for c := range row.Cells {
-				text := row.Cells[c].Text()
-				lower := strings.ToLower(text)
-				if len(lower) != len(text) { // offsets would not match
-					lower = text
-				}
-				f.cells = append(f.cells, cellText{p, r, c, text, lower, page.Upright(row.Cells[c].Box(), row.Turn)})
+		for r := range doc.Pages[p].Rows {
+			if err := f.addRow(ctx, p, r, labels); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return f
+	return f, nil
+}
+
+// addRow adds the cells of a row of a page.
+func (f *finder) addRow(ctx context.Context, p, r int, labels map[string]bool) error {
+	page := &f.doc.Pages[p]
+	row := &page.Rows[r]
+	cells, err := f.headingCells(ctx, row.Cells)
+	if err != nil {
+		return err
+	}
+	row.Cells = cells
+	headings := 0
+	for c := range row.Cells {
+		if err := inTime(ctx); err != nil {
+			return err
+		}
+		text := row.Cells[c].Text()
+		if labels[strings.ToLower(strings.TrimSpace(text))] {
+			headings++
+		}
+		lower := strings.ToLower(text)
+		if len(lower) != len(text) { // offsets would not match
+			lower = text
+		}
+		f.cells = append(f.cells, cellText{p, r, c, text, lower, page.Upright(row.Cells[c].Box(), row.Turn), len(f.rows)})
+	}
+	f.rows = append(f.rows, textRow{len(f.cells), headings})
+	return nil
 }
 
 // headingCells divides cells that consist of labels only: the headings of columns
 // with small gaps between them.
-func (f *finder) headingCells(cells []layout.Cell) []layout.Cell {
+func (f *finder) headingCells(ctx context.Context, cells []layout.Cell) ([]layout.Cell, error) {
 	var out []layout.Cell
 	for i, c := range cells {
+		if err := inTime(ctx); err != nil {
+			return nil, err
+		}
 		parts := f.labelParts(c)
 		if len(parts) > 1 && out == nil {
 			out = slices.Clone(cells[:i])
@@ -89,9 +134,9 @@ func (f *finder) headingCells(cells []layout.Cell) []layout.Cell {
 		}
 	}
 	if out == nil {
-		return cells
+		return cells, nil
 	}
-	return out
+	return out, nil
 }
 
 // labelParts returns the labels of which a cell consists, or nothing.
@@ -131,12 +176,32 @@ type candidate struct {
 
 // find searches for one field: after, beside or below a label first, then anywhere
 // by its pattern.
-func (f *finder) find(s *Spec) Field {
+func (f *finder) find(ctx context.Context, s *Spec) (Field, error) {
+	best, err := f.byLabel(ctx, s)
+	if err == nil && best.Value == "" && s.pattern != nil {
+		best, err = f.anywhere(ctx, s)
+	}
+	if err != nil {
+		return Field{}, err
+	}
+	best.Name = s.Name
+	f.locate(&best)
+	if len(best.Value) > maxValue {
+		best.Value, best.Confidence = strings.ToValidUTF8(best.Value[:maxValue], ""), best.Confidence/2
+	}
+	return best.Field, nil
+}
+
+// byLabel searches for the best value of a field's labels.
+func (f *finder) byLabel(ctx context.Context, s *Spec) (candidate, error) {
 	var best candidate
 	others := make(map[string]bool)
 	for _, label := range s.Labels {
 		label := strings.ToLower(label)
 		for i := range f.cells {
+			if err := inTime(ctx); err != nil {
+				return candidate{}, err
+			}
 			at := labelled(f.cells[i].lower, label)
 			if at < 0 || f.longer(i, at, label) {
 				continue
@@ -153,15 +218,7 @@ func (f *finder) find(s *Spec) Field {
 	if len(others) > 1 { // ambiguous
 		best.Confidence *= 0.85
 	}
-	if best.Value == "" && s.pattern != nil {
-		best = f.anywhere(s)
-	}
-	best.Name = s.Name
-	f.locate(&best)
-	if len(best.Value) > maxValue {
-		best.Value, best.Confidence = strings.ToValidUTF8(best.Value[:maxValue], ""), best.Confidence/2
-	}
-	return best.Field
+	return best, nil
 }
 
 // longer reports whether a longer label of a field begins at the same place:
@@ -176,20 +233,23 @@ func (f *finder) longer(i, at int, label string) bool {
 }
 
 // anywhere searches for a value by its pattern.
-func (f *finder) anywhere(s *Spec) candidate {
+func (f *finder) anywhere(ctx context.Context, s *Spec) (candidate, error) {
 	for i := range f.cells {
+		if err := inTime(ctx); err != nil {
+			return candidate{}, err
+		}
 		if v, ok := s.matched(f.cells[i].text); ok {
 			m := s.pattern.FindStringIndex(f.cells[i].text)
-			return candidate{Field{Value: v, Confidence: 0.75, Source: "pattern"}, []span{{i, m[0], m[1]}}}
+			return candidate{Field{Value: v, Confidence: 0.75, Source: "pattern"}, []span{{i, m[0], m[1]}}}, nil
 		}
 	}
 	if f.text == "" {
 		f.text = f.doc.Text()
 	}
 	if v, ok := s.matched(f.text); ok {
-		return candidate{Field: Field{Value: v, Confidence: 0.75, Source: "pattern"}}
+		return candidate{Field: Field{Value: v, Confidence: 0.75, Source: "pattern"}}, nil
 	}
-	return candidate{}
+	return candidate{}, nil
 }
 
 // valueOf returns the best value of a label: after it in its cell, to the right of
@@ -227,7 +287,7 @@ func (f *finder) valueOf(s *Spec, i, start, end int) candidate {
 		}
 		unmarked -= 0.05
 	}
-	headed := !marked && f.headings(cell) > 1
+	headed := !marked && f.rows[cell.line].headings > 1
 	if headed || s.Type == "address" && f.block(i) {
 		take(f.below(s, i, 0.88))
 	}
@@ -281,18 +341,6 @@ func (f *finder) labels(i int) bool {
 	return false
 }
 
-// headings returns the number of cells in the row of a cell that are labels alone.
-func (f *finder) headings(c *cellText) int {
-	n := 0
-	for _, cell := range f.doc.Pages[c.page].Rows[c.row].Cells {
-		text := strings.ToLower(strings.TrimSpace(cell.Text()))
-		if slices.Contains(f.known, text) {
-			n++
-		}
-	}
-	return n
-}
-
 // right returns the value in the cells to the right of a label.
 func (f *finder) right(s *Spec, i int, confidence float64) candidate {
 	var best candidate
@@ -340,18 +388,22 @@ func (f *finder) block(i int) bool {
 	return i+1 < len(f.cells) && f.cells[i+1].row == c.row && f.cells[i+1].box.X-c.box.X-c.box.W > 8*c.box.H
 }
 
+// maxUnder is the maximum number of cells that are compared with the one above them.
+const maxUnder = 250
+
 // under returns the first cell below a cell that is aligned with another one, within
 // a number of line heights, or -1.
 func (f *finder) under(i, aligned int, lines float64) int {
 	from, with := &f.cells[i], &f.cells[aligned]
 	turn := f.turn(i)
-	for n := i + 1; n < len(f.cells); n++ {
+	next := f.rows[from.line].end
+	for n := next; n < min(len(f.cells), next+maxUnder); n++ {
 		c := &f.cells[n]
 		if c.page != from.page || f.turn(n) != turn {
 			return -1
 		}
 		step := c.box.Y + c.box.H - from.box.Y - from.box.H
-		if c.row == from.row || step < 0.3*from.box.H {
+		if step < 0.3*from.box.H {
 			continue
 		}
 		if step > lines*max(from.box.H, c.box.H) {

@@ -68,7 +68,10 @@ func (m *Model) Extract(ctx context.Context, f File, e Extraction) (Result, erro
 		return Result{}, err
 	}
 	fields := asked(e, found)
-	g := newFinder(&doc, e)
+	g, err := newFinder(ctx, &doc, e)
+	if err != nil {
+		return Result{}, err
+	}
 	text := essence(doc.Text())
 	for i := range fields {
 		ground(&fields[i], &e.Fields[i], g, text)
