@@ -36,7 +36,8 @@ type Requeued struct {
 const maxRequeued = 10_000
 
 // Requeue makes files available again, sends their messages at once, and makes their
-// batches follow.
+// batches follow. If it ends early, because of an error or of a client that goes away, the
+// batches of the files that were changed follow nevertheless.
 func (s *System) Requeue(ctx context.Context, r Requeue) (Requeued, error) {
 	out := Requeued{Files: []FileLine{}, Batches: []string{}, Refused: []string{}}
 	if s.Keeper == nil {
@@ -46,30 +47,42 @@ func (s *System) Requeue(ctx context.Context, r Requeue) (Requeued, error) {
 	if err != nil {
 		return out, err
 	}
+	batches, err := s.requeueFiles(ctx, chosen, r.Live, &out)
+	errs := []error{err}
+	for id := range batches {
+		b, err := s.Keeper.Continue(context.WithoutCancel(ctx), id)
+		switch {
+		case errors.Is(err, ledger.ErrUnknown): // its record has expired
+		case err != nil:
+			errs = append(errs, err)
+		case !b.Over():
+			out.Batches = append(out.Batches, id)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// requeueFiles makes files available again, until an error or the end of the context. It
+// returns the batches of the files that have, or may have, changed.
+func (s *System) requeueFiles(ctx context.Context, chosen []*ledger.Job, live bool, out *Requeued) (map[string]bool, error) {
 	batches := make(map[string]bool)
 	for _, j := range chosen {
-		after, err := s.requeueFile(ctx, j, r.Live)
+		if err := ctx.Err(); err != nil {
+			return batches, err
+		}
+		after, err := s.requeueFile(context.WithoutCancel(ctx), j, live)
 		switch {
 		case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrUnknown), errors.Is(err, errLive):
 			out.Refused = append(out.Refused, err.Error())
 			continue
 		case err != nil:
-			return out, err
+			batches[j.BatchID] = true // the update may have been applied
+			return batches, err
 		}
 		out.Files = append(out.Files, LineOf(after))
 		batches[after.BatchID] = true
 	}
-	for id := range batches {
-		b, err := s.Keeper.Continue(ctx, id)
-		switch {
-		case errors.Is(err, ledger.ErrUnknown): // its record has expired
-		case err != nil:
-			return out, err
-		case !b.Over():
-			out.Batches = append(out.Batches, id)
-		}
-	}
-	return out, nil
+	return batches, nil
 }
 
 // choose returns the jobs that a request is about.
@@ -136,7 +149,7 @@ func (s *System) requeueFile(ctx context.Context, j *ledger.Job, live bool) (*le
 	}
 	s.Keeper.Poller.Sweeper.Sent(j.FileID)
 	if err := s.Keeper.Poller.Send(ctx, j.FileID); err != nil {
-		// The job is available and its batch runs, so the sweep sends it.
+		// The job is available and its batch will run, so the sweep sends it.
 		s.log.Warn("sending a message failed; the sweep will send it", "file", j.FileID, "error", err)
 	}
 	return after, nil

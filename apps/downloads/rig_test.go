@@ -47,17 +47,22 @@ type rig struct {
 func start(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	t.Helper()
 	r := open(t, change)
-	ctx, stop := context.WithCancel(t.Context())
+	r.start()
+	return r
+}
+
+// start runs the pipeline until it is stopped or the test ends.
+func (r *rig) start() {
+	ctx, stop := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx, nil) }()
 	r.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Errorf("the pipeline ended: %v", err)
+			r.t.Errorf("the pipeline ended: %v", err)
 		}
 	})
-	t.Cleanup(r.stop)
-	return r
+	r.t.Cleanup(r.stop)
 }
 
 // open is start without running the pipeline.

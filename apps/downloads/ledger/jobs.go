@@ -181,14 +181,18 @@ func (t *Jobs) Release(ctx context.Context, j *Job) error {
 // job as it is now. A job that changed since it was read is not changed, and a completed
 // one never is. A job that is available stays so, since when it has been.
 func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
+	now := t.Now()
 	switch j.Status {
 	case Available:
-		return t.Touch(ctx, j)
+		at := max(now.UnixMilli(), j.SentAt+1)
+		return t.touch(ctx, j, at, func(there *Job) bool { return there.Status == Available && there.SentAt == at })
 	case Completed:
 		return j, fmt.Errorf("requeue job %s, which is %s: %w", j.FileID, j.Status, ErrLost)
 	}
-	now := t.Now()
-	return t.update(ctx, "requeue", j.FileID, nil,
+	mine := func(there *Job) bool {
+		return there.Status == Available && there.StatusUpdatedAt == now.UnixMilli() && there.SentAt == now.UnixMilli() && there.BatchID == j.BatchID
+	}
+	return t.update(ctx, "requeue", j.FileID, mine,
 		expression.Set(name("Status"), expression.Value(Available)).
 			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
 			Set(name("SentAt"), expression.Value(now.UnixMilli())).
@@ -201,8 +205,11 @@ func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
 // Touch records that the message of an available job is sent again now. Of several
 // concurrent callers one succeeds.
 func (t *Jobs) Touch(ctx context.Context, j *Job) (*Job, error) {
-	return t.update(ctx, "touch", j.FileID, nil,
-		expression.Set(name("SentAt"), expression.Value(max(t.Now().UnixMilli(), j.SentAt+1))),
+	return t.touch(ctx, j, max(t.Now().UnixMilli(), j.SentAt+1), nil)
+}
+
+func (t *Jobs) touch(ctx context.Context, j *Job, at int64, mine func(*Job) bool) (*Job, error) {
+	return t.update(ctx, "touch", j.FileID, mine, expression.Set(name("SentAt"), expression.Value(at)),
 		name("Status").Equal(expression.Value(Available)).And(same("SentAt", j.SentAt)))
 }
 

@@ -107,15 +107,19 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 }
 
 // resume drives the unfinished batches of earlier processes: those of the last days, by a
-// query for each day, and those of any day that have unfinished files, by two queries.
+// query for each day, and those of any day that have unfinished files, by two queries. A
+// batch that ended while it had unfinished files is reopened: nothing else would send or
+// release them.
 func (k *Keeper) resume(ctx context.Context) error {
 	last, due := k.days()
+	known := make(map[string]*ledger.Batch)
 	for date := last; date >= back(due, k.Days); date = back(date, 1) {
 		found, err := k.Poller.Batches.OfDay(ctx, date, "")
 		if err != nil {
 			return err
 		}
 		for _, b := range found {
+			known[b.BatchID] = b
 			if b.BatchID == ledger.ScheduledID(date) && date == due {
 				k.ensured = date
 			}
@@ -126,24 +130,21 @@ func (k *Keeper) resume(ctx context.Context) error {
 			k.adopt(b)
 		}
 	}
-	older := make(map[string]bool)
+	open := make(map[string]bool)
 	for _, s := range []ledger.Status{ledger.Downloading, ledger.Available} {
 		for j, err := range k.Poller.Jobs.ByStatus(ctx, s) {
 			if err != nil {
 				return err
 			}
-			if j.DownloadDate < back(due, k.Days) {
-				older[j.BatchID] = true
-			}
+			open[j.BatchID] = true
 		}
 	}
-	for id := range older {
-		b, err := k.Poller.Batches.Get(ctx, id)
-		if err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			return err
+	for id := range open {
+		if b := known[id]; b != nil && (!b.Over() || b.Status == ledger.Completed) {
+			continue
 		}
-		if err == nil && !b.Over() {
-			k.adopt(b)
+		if _, err := k.Continue(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+			return err
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func (k *Keeper) Continue(ctx context.Context, id string) (*ledger.Batch, error)
 		}
 	}
 	if !b.Over() {
-		k.drive(b, false)
+		k.adopt(b)
 	}
 	return b, nil
 }
@@ -226,6 +227,26 @@ func (k *Keeper) reopen(ctx context.Context, b *ledger.Batch) (*ledger.Batch, er
 	}
 	k.Poller.Log.Info("batch reopened", "batch", b.BatchID, "status", b.Status)
 	return after, nil
+}
+
+// retryReopen reopens a batch, and retries after errors. It returns nil if the context ends
+// before, or the batch does not exist any more.
+func (k *Keeper) retryReopen(ctx context.Context, b *ledger.Batch) *ledger.Batch {
+	for {
+		after, err := k.reopen(ctx, b)
+		if err == nil {
+			return after
+		}
+		if ctx.Err() != nil || errors.Is(err, ledger.ErrUnknown) {
+			return nil
+		}
+		k.Poller.Log.Error("reopening a batch failed; retrying", "batch", b.BatchID, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(k.Retry):
+		}
+	}
 }
 
 // drive drives a batch in the background, once. It reports whether it was not driven yet.
@@ -244,8 +265,7 @@ func (k *Keeper) drive(b *ledger.Batch, fresh bool) bool {
 				return
 			}
 			// Files were queued again while the batch ended.
-			var err error
-			if b, err = k.reopen(ctx, after); err != nil || b.Over() || !k.hold(b.BatchID) {
+			if b = k.retryReopen(ctx, after); b == nil || b.Over() || !k.hold(b.BatchID) {
 				return
 			}
 			fresh = false
