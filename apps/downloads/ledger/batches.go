@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -80,7 +81,8 @@ func NewID(date string) string {
 	return "batch-" + date + "-" + uuid.NewString()[:8]
 }
 
-// Create writes a batch's record and returns it. The error is ErrLost if the id exists.
+// Create writes a batch's record and returns it. The error is ErrLost if the id exists,
+// unless it is this very record, which was written by an attempt whose reply was lost.
 func (t *Batches) Create(ctx context.Context, id, date string) (*Batch, error) {
 	now := t.Now()
 	b := &Batch{
@@ -94,7 +96,12 @@ func (t *Batches) Create(ctx context.Context, id, date string) (*Batch, error) {
 	}
 	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(BatchesTable), Item: item, ConditionExpression: aws.String("attribute_not_exists(BatchID)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) && reflect.DeepEqual(failed.Item, item) {
+		return b, nil
+	}
 	if err := describe("create", id, err); err != nil {
 		return nil, err
 	}

@@ -60,8 +60,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// ensure starts the batch that is due, unless any process has started it, and
-// returns when to check again. That is soon, whatever the next scheduled time is,
+// ensure starts the batch that is due and returns when to check again. A batch that another
+// process has started is driven too until it ends, since that process may die. That is soon, whatever the next scheduled time is,
 // since the clock may be set in between. Only the first check of a day sends a request.
 func (k *Keeper) ensure(ctx context.Context) (time.Duration, error) {
 	now := k.Poller.Batches.Now()
@@ -72,7 +72,11 @@ func (k *Keeper) ensure(ctx context.Context) (time.Duration, error) {
 		case err == nil:
 			k.Poller.Log.Info("scheduled batch started", "batch", b.BatchID, "date", date)
 			k.drive(b, true)
-		case !errors.Is(err, ledger.ErrLost):
+		case errors.Is(err, ledger.ErrLost):
+			if err := k.Adopt(ctx, ledger.ScheduledID(date)); err != nil {
+				return k.Retry, err
+			}
+		default:
 			return k.Retry, err
 		}
 		k.ensured = date
