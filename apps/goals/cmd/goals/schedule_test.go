@@ -93,3 +93,31 @@ func TestServerLoads(t *testing.T) {
 		t.Error("the metrics do not have the time of the load")
 	}
 }
+
+// A server that leaves the stream to others sends the rewards of its scheduled loads,
+// and does not load if it cannot: a run records its rewards as ordered.
+func TestScheduledRewardsAreSent(t *testing.T) {
+	for _, c := range []struct {
+		kafka            string
+		alone, scheduled bool
+		sends, refused   bool
+	}{
+		{kafka: "127.0.0.1:9", alone: true, scheduled: true, sends: true},
+		{alone: true, scheduled: true, refused: true},
+		{alone: true},
+		{kafka: "127.0.0.1:9", scheduled: true, sends: true},
+		{scheduled: true, sends: true},
+	} {
+		p := new(parts)
+		p.kafka.addresses = c.kafka
+		_, reward, stop, err := p.openServeKafka(c.alone, c.scheduled)
+		if (reward != nil) != c.sends || (err != nil) != c.refused {
+			t.Errorf("%+v: sends rewards %v, error %v", c, reward != nil, err)
+		}
+		if err == nil {
+			stop()
+		} else if !strings.Contains(err.Error(), "--kafka") {
+			t.Errorf("%+v: %v does not name --kafka", c, err)
+		}
+	}
+}

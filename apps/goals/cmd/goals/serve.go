@@ -81,15 +81,12 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 				return err
 			}
 			defer func() { _ = source.Close() }()
-			var kafka stream.Kafka
-			if !alone {
-				var stop func()
-				if kafka, stop, err = p.openKafka(); err != nil {
-					return err
-				}
-				defer stop()
-				o.Reward = rewardsTo(kafka)
+			kafka, reward, stop, err := p.openServeKafka(alone, plan != nil)
+			if err != nil {
+				return err
 			}
+			defer stop()
+			o.Reward = reward
 			if plan != nil {
 				o.Rules, o.DB = source, tables.DB
 				closeBuckets, err := p.openRun(ctx, &o)
@@ -128,6 +125,27 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 	c.Flags().StringVar(&currency, "currency", "USD", "code of the currency of all amounts, such as BRL")
 	c.Flags().BoolVar(&alone, "without-stream", false, "leave the stream to `goals consume`")
 	return c
+}
+
+// openServeKafka returns how Kafka is reached, and where scheduled loads send their
+// rewards. They need Kafka also without the stream: a run records its rewards as
+// ordered, and no later run sends them.
+func (p *parts) openServeKafka(alone, scheduled bool) (kafka stream.Kafka, reward func(context.Context, []goals.Reward) error, stop func(), err error) {
+	stop = func() {}
+	switch {
+	case !alone:
+		kafka, stop, err = p.openKafka()
+	case !scheduled:
+		return kafka, nil, stop, nil
+	case p.kafka.addresses == "":
+		return kafka, nil, nil, command.Usagef("--load-at with --without-stream needs --kafka: the addresses of the brokers to which rewards are sent")
+	default:
+		kafka, err = p.kafka.settings()
+	}
+	if err != nil {
+		return kafka, nil, nil, err
+	}
+	return kafka, rewardsTo(kafka), stop, nil
 }
 
 // membership identifies a member of a consumer group.
