@@ -315,10 +315,10 @@ func TestGivenUpRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !l.Unfinished[0].ended() {
-				t.Error("a run of this process counts as one that is in progress")
+			if ended, err := l.ended(t.Context(), &l.Unfinished[0], noon); err != nil || !ended {
+				t.Errorf("a run of this process counts as one that is in progress, %v", err)
 			}
-			l.Unfinished[0].Host = "another machine"
+			l.Unfinished[0].Host, l.Unfinished[0].Instance = "another machine", ""
 			if err := l.save(t.Context()); err != nil {
 				t.Fatal(err)
 			}

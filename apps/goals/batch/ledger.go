@@ -9,7 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"syscall"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -38,6 +38,7 @@ type loaded struct {
 	Began     time.Time `json:"began"`
 	Host      string    `json:"host"`
 	Process   int       `json:"process"`
+	Instance  string    `json:"instance,omitempty"` // identifies the process; older versions have none
 
 	Terms   *terms `json:"terms,omitempty"`   // of the month of the run
 	Earlier *terms `json:"earlier,omitempty"` // of the month before, if a run was made in it
@@ -75,26 +76,23 @@ func (l *ledger) save(ctx context.Context) error {
 }
 
 // admit decides whether a run may start.
-func (l *ledger) admit(r *run) error {
+func (l *ledger) admit(ctx context.Context, r *run) error {
 	if l.Current != nil && r.manifest.AsOf.Before(l.Current.AsOf) && !r.Rollback {
 		return fmt.Errorf("day %s is older than day %s, which is loaded: add --rollback to load it", r.Day, l.Current.Day)
 	}
 	for _, u := range l.Unfinished {
-		if u.Run != r.id && !r.TakeOver && !u.ended() {
-			return fmt.Errorf("run %s (process %d on %s, started %s) is unfinished: load day %s again to finish it; or, if its process has ended, add --take-over to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
+		if u.Run == r.id || r.TakeOver {
+			continue
+		}
+		ended, err := l.ended(ctx, &u, r.Now())
+		if err != nil {
+			return err
+		}
+		if !ended {
+			return fmt.Errorf("run %s (process %d on %s, started %s) is unfinished: load day %s again to finish it; or, if its process has ended, wait for ten minutes, or add --take-over, to load day %s instead", u.Run, u.Process, u.Host, u.Began.Format(time.RFC3339), u.Day, r.Day)
 		}
 	}
 	return nil
-}
-
-// ended reports whether the process of a run is known to have ended: it was this one,
-// which runs one load at a time, or one of this machine that does not exist any more.
-func (u *loaded) ended() bool {
-	host, err := os.Hostname()
-	if err != nil || u.Host != host || u.Process <= 1 {
-		return false
-	}
-	return u.Process == os.Getpid() || errors.Is(syscall.Kill(u.Process, 0), syscall.ESRCH)
 }
 
 // LoadedDay returns the day that the table has, or "".
@@ -119,20 +117,21 @@ func (r *run) claim(ctx context.Context) error {
 	if err := r.writeRoster(ctx); err != nil {
 		return err
 	}
-	for _, u := range r.ledger.Unfinished {
-		if u.Run == r.id {
-			return nil
-		}
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown machine"
 	}
-	r.ledger.Unfinished = append(r.ledger.Unfinished, loaded{
+	entry := loaded{
 		Run: r.id, Day: r.Day, AsOf: r.manifest.AsOf, Customers: r.counted.Customers,
-		Began: r.Now().UTC(), Host: host, Process: os.Getpid(),
+		Began: r.Now().UTC(), Host: host, Process: os.Getpid(), Instance: instance,
 		Terms: r.terms(0), Earlier: r.terms(-1),
-	})
+	}
+	at := slices.IndexFunc(r.ledger.Unfinished, func(u loaded) bool { return u.Run == r.id })
+	if at < 0 {
+		r.ledger.Unfinished = append(r.ledger.Unfinished, entry)
+	} else {
+		r.ledger.Unfinished[at] = entry // continued by this process
+	}
 	return r.ledger.save(ctx)
 }
 
@@ -183,7 +182,7 @@ func (r *run) finish(ctx context.Context) error {
 		if run == r.id {
 			continue
 		}
-		for _, name := range []string{r.ledger.roster(run), r.ledger.reached(run)} {
+		for _, name := range []string{r.ledger.roster(run), r.ledger.reached(run), r.ledger.alive(run)} {
 			if err := r.State.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 				r.Log.Warn("removing a list of an old run failed; it does no harm", "name", name, "error", err)
 			}

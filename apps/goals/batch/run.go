@@ -110,14 +110,29 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer r.journal.close()
-	for _, stage := range []func(context.Context) error{r.read, r.compute, r.claim, r.load, r.remove, r.reward, r.finish} {
-		if err := stage(ctx); err != nil {
-			return nil, err
-		}
+	if err := inOrder(ctx, r.read, r.compute, r.claim); err != nil {
+		return nil, err
+	}
+	if err := whileAlive(ctx, r.Now, r.recordAlive, func(ctx context.Context) error {
+		return inOrder(ctx, r.load, r.remove, r.reward, r.finish)
+	}); err != nil {
+		return nil, err
+	}
+	if err := r.State.Delete(ctx, r.ledger.alive(r.id)); err != nil {
+		r.Log.Warn("removing the record that the run is alive failed; it does no harm", "error", err)
 	}
 	r.report.Customers, r.report.Rejected, r.report.Outside, r.report.Unowned = r.counted.Customers, r.counted.Rejected, r.counted.Outside, r.counted.Unowned
 	r.report.Seconds = o.Now().Sub(began).Seconds()
 	return &r.report, nil
+}
+
+func inOrder(ctx context.Context, stages ...func(context.Context) error) error {
+	for _, stage := range stages {
+		if err := stage(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func prepare(ctx context.Context, o Options) (*run, error) {
@@ -145,7 +160,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	if r.ledger, err = openLedger(ctx, o.State, table); err != nil {
 		return nil, err
 	}
-	if err := r.ledger.admit(r); err != nil {
+	if err := r.ledger.admit(ctx, r); err != nil {
 		return nil, err
 	}
 	r.folder = filepath.Join(o.Work, r.id)
