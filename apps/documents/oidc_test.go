@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/oauth2-proxy/mockoidc"
 
@@ -210,5 +212,48 @@ func TestOpenIDConnect(t *testing.T) {
 	mixed.RawQuery = q.Encode()
 	if status, _, _ := other.get(mixed.String()); status != 403 {
 		t.Errorf("a code of another sign-in is accepted: %d", status)
+	}
+}
+
+// A session ends eight hours after the sign-in, also if the person changes the tenant
+// meanwhile.
+func TestSessionEnds(t *testing.T) {
+	provider, err := mockoidc.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer provider.Shutdown()
+	front := httptest.NewUnstartedServer(nil)
+	url0 := "http://" + front.Listener.Addr().String()
+	var passed atomic.Int64
+	s := start(t, func(o *Options) {
+		o.URL = url0
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+		o.OIDC = session.ProviderOptions{Issuer: provider.Issuer(), Client: provider.Config().ClientID, Secret: provider.Config().ClientSecret}
+	})
+	front.Config.Handler = s.Handler()
+	front.Start()
+	defer front.Close()
+	tenant, err := s.Store.CreateTenant(t.Context(), "Acme", "team", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := s.Store.Invite(t.Context(), tenant.ID, "ann@acme.example", table.RoleAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := newBrowser(t)
+	provider.QueueUser(&mockoidc.MockUser{Subject: "ann", Email: "ann@acme.example", EmailVerified: true})
+	ann.get(url0 + "/signin/start")
+	passed.Store(int64(7 * time.Hour))
+	if status, page := ann.post(url0+"/join", url.Values{"invitation": {code}, "name": {"Ann"}}); status != 200 || !strings.Contains(page, "Acme") {
+		t.Fatalf("%d %s", status, page)
+	}
+	if status, _ := ann.post(url0+"/signin/tenant", url.Values{"tenant": {tenant.ID.String()}}); status != 200 {
+		t.Errorf("changing the tenant after seven hours: %d", status)
+	}
+	passed.Store(int64(8*time.Hour + time.Minute))
+	if status, _ := ann.post(url0+"/signin/tenant", url.Values{"tenant": {tenant.ID.String()}}); status != 401 {
+		t.Errorf("the session is renewed after eight hours: %d", status)
 	}
 }

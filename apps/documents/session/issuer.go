@@ -102,13 +102,19 @@ func (i *Issuer) Person(email, name string) Person {
 	return Person{User: keys.DeriveID[keys.UserID](builtin, email), Email: email, Name: name}
 }
 
-// Issue issues a session. Without a tenant it only identifies the person.
+// Issue issues a session. Without a tenant it only identifies the person. It does not
+// last longer than the session that identified the person, so that a person must sign
+// in again after that, whatever happens meanwhile.
 func (i *Issuer) Issue(p Person, tenant *keys.Tenant) (string, error) {
 	now := i.now()
+	end := now.Add(Life)
+	if !p.Until.IsZero() && p.Until.Before(end) {
+		end = p.Until
+	}
 	c := claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: builtin, Subject: p.User.String(), Audience: jwt.ClaimStrings{Audience},
-			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(Life)),
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(end),
 		},
 		Email: p.Email, Name: p.Name, Operator: p.Operator, Provider: p.Issuer, Person: p.Subject,
 	}

@@ -45,6 +45,10 @@ type Person struct {
 	// Issuer and Subject identify the person at the identity provider. They are
 	// empty for a person of the built-in issuer.
 	Issuer, Subject string
+
+	// Until is the end of the token that identified the person. It is zero for a
+	// person that has just signed in.
+	Until time.Time
 }
 
 // Session is a person authenticated for a tenant.
@@ -147,7 +151,12 @@ func (v *Verifier) verified(ctx context.Context, token string) (Person, string, 
 	if err != nil || subject == "" {
 		return Person{}, "", fmt.Errorf("%w: the token has no subject", ErrInvalid)
 	}
+	end, err := c.GetExpirationTime()
+	if err != nil || end == nil {
+		return Person{}, "", fmt.Errorf("%w: the token does not expire", ErrInvalid)
+	}
 	p := personOf(c, v.names, v.issuer, subject)
+	p.Until = end.Time
 	if v.issuer == builtin {
 		p.Issuer, p.Subject = textOf(c, "provider"), textOf(c, "provider_sub")
 	}

@@ -257,3 +257,36 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// A session that is issued to the person of another one ends with it.
+func TestReissuedSession(t *testing.T) {
+	c := new(clock)
+	i := newIssuer(t, c)
+	v, err := i.Verifier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := keys.NewTenant()
+	p := i.Person("ann@example.com", "Ann")
+	for range 3 {
+		token, err := i.Issue(p, &tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err = v.Person(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		c.Pass(Life / 4)
+	}
+	last, err := i.Issue(p, &tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Session(t.Context(), last); err != nil {
+		t.Errorf("before the end: %v", err)
+	}
+	c.Pass(Life/4 + time.Minute)
+	if _, err := v.Session(t.Context(), last); !errors.Is(err, ErrInvalid) {
+		t.Errorf("after the end of the first session: %v", err)
+	}
+}
