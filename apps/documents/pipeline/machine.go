@@ -81,8 +81,17 @@ func find(ctx context.Context, x *execution) (state, error) {
 	return prepare, nil
 }
 
-// prepare reads the workflow and its extractor.
+// prepare reads the workflow and its extractor. The batch of a deleted tenant waits
+// until it is deleted with its job.
 func prepare(ctx context.Context, x *execution) (state, error) {
+	exists, err := x.Store.TenantExists(ctx, x.batch.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		x.again = x.Store.Now().Add(time.Minute)
+		return nil, nil
+	}
 	w, err := x.Store.Workflow(ctx, x.batch.Tenant, x.batch.Project, x.batch.Workflow)
 	if errors.Is(err, table.ErrNotFound) {
 		x.orphaned = true

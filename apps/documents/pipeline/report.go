@@ -55,6 +55,13 @@ func (r *Reporter) do(ctx context.Context, job table.Job) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	exists, err := r.Store.TenantExists(ctx, b.Tenant)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !exists {
+		return time.Time{}, r.Store.Drop(ctx, job)
+	}
 	p, err := r.Store.Project(ctx, b.Tenant, b.Project)
 	if errors.Is(err, table.ErrNotFound) {
 		return time.Time{}, r.Store.Drop(ctx, job)

@@ -140,6 +140,16 @@ func (s *Store) Tenant(ctx context.Context, t keys.Tenant) (Tenant, error) {
 	return get[Tenant](ctx, s, t.Metadata(), false)
 }
 
+// TenantExists reports whether a tenant exists now. What belongs to a deleted one
+// exists until the jobs of the deletion have deleted it.
+func (s *Store) TenantExists(ctx context.Context, t keys.Tenant) (bool, error) {
+	_, err := get[Tenant](ctx, s, t.Metadata(), true)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Member reads a membership, which has the person's role.
 func (s *Store) Member(ctx context.Context, t keys.Tenant, u keys.UserID) (Member, error) {
 	return get[Member](ctx, s, t.Member(u), false)
