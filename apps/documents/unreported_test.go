@@ -2,6 +2,7 @@ package documents
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +61,36 @@ func TestNoReportsOfADeletedTenant(t *testing.T) {
 	s.later(now)
 	for trace := range s.traces(c.tenant, "acme") {
 		t.Errorf("there is %s", trace)
+	}
+}
+
+// A report that is still to be sent when a batch is processed again is not sent: the
+// end of that makes a new one.
+func TestNoReportOfABatchInProcessing(t *testing.T) {
+	hooked := &receiver{down: true}
+	server := httptest.NewServer(hooked)
+	defer server.Close()
+	now := new(clock)
+	s := start(t, func(o *Options) { o.Now, o.Home.Now, o.PrivateHooks = now.Now, now.Now, true })
+	c, ids := furnished(s, "acme", "ann@acme.example")
+	must[object](c, "PUT", "/v1"+fill(inProject, ids)+"/reporting", object{"webhook": server.URL})
+	retry := "/v1" + fill(inBatch, ids) + "/documents/" + ids["failed"] + "/retry"
+	must[object](c, "POST", retry, nil)
+	s.passes()
+	if hooked.calls != 1 {
+		t.Fatalf("%d calls", hooked.calls)
+	}
+	hooked.down = false
+	must[object](c, "POST", retry, nil)
+	s.hold(table.JobWork)
+	now.Pass(11 * time.Second)
+	s.passes()
+	if len(hooked.received) > 0 {
+		t.Errorf("the webhook gets %s", hooked.received)
+	}
+	now.Pass(time.Minute)
+	s.passes()
+	if len(hooked.received) != 1 || strings.Contains(hooked.received[0], `"status":"PROCESSING"`) {
+		t.Errorf("after the end the webhook gets %s", hooked.received)
 	}
 }

@@ -48,12 +48,19 @@ const (
 
 // do sends a report. It returns when to try again, or the zero time.
 func (r *Reporter) do(ctx context.Context, job table.Job) (time.Time, error) {
-	b, err := r.Store.FindBatch(ctx, job.Batch)
+	if job.Project == nil {
+		return time.Time{}, fmt.Errorf("the report of batch %s has no project", job.Batch)
+	}
+	// Not by the index, which may have the status of before the job was created.
+	b, err := r.Store.Batch(ctx, job.Tenant, *job.Project, job.Batch)
 	if errors.Is(err, table.ErrNotFound) {
 		return time.Time{}, r.Store.Drop(ctx, job)
 	}
 	if err != nil {
 		return time.Time{}, err
+	}
+	if b.Status == table.Processing {
+		return time.Time{}, r.Store.Drop(ctx, job) // its end makes a new one
 	}
 	exists, err := r.Store.TenantExists(ctx, b.Tenant)
 	if err != nil {
@@ -130,7 +137,7 @@ func (r *Reporter) hook(ctx context.Context, job table.Job, b table.Batch, p tab
 
 // mail sends a mail to each watcher that is still a member, found by email.
 func (r *Reporter) mail(ctx context.Context, _ table.Job, b table.Batch, p table.Project) error {
-	if r.Mail == nil || b.Status == table.Processing {
+	if r.Mail == nil {
 		return nil
 	}
 	subject := fmt.Sprintf("%s: %d documents, %d to review, %d failed", b.Name, b.Documents, b.Review, b.Failed)

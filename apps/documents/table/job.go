@@ -33,7 +33,7 @@ const (
 // the job is due again if its owner crashes.
 type Job struct {
 	Tenant   keys.Tenant     `dynamodbav:"tenantId"`
-	Project  *keys.ProjectID `dynamodbav:"projectId,omitempty"` // of MAKE
+	Project  *keys.ProjectID `dynamodbav:"projectId,omitempty"` // of MAKE, HOOK and MAIL
 	Batch    keys.BatchID    `dynamodbav:"batchId"`
 	Kind     string          `dynamodbav:"kind"`
 	Due      string          `dynamodbav:"dueAt"`
