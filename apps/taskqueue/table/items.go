@@ -141,8 +141,9 @@ type Claim struct {
 	sk    string // its sort key, if it was read
 }
 
-// sort returns the sort key of a claim. It contains the number of the event, so the
-// key of one claim is never that of another, and deleting it again does no harm.
+// sort returns the sort key of a claim. It contains the number of the event, so once
+// the task has an event of that number, the key is never used again, and deleting it
+// again does no harm.
 func (c *Claim) sort() string {
 	if c.sk != "" {
 		return c.sk

@@ -186,7 +186,8 @@ func (t *Table) writeEvent(ctx context.Context, id string, e *task.Event, then f
 	})
 }
 
-// deleteClaim deletes a claim later. The key of a claim is never used again.
+// deleteClaim deletes a claim later, without a condition. The task must have an event
+// of the claim's number or a later one: then the key is never used again.
 func (t *Table) deleteClaim(ctx context.Context, c *Claim) (*laterWrite, error) {
 	return t.claims.write(ctx, t, &laterWrite{
 		key: c.Worker + " " + c.sort(), request: types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: claimKey(c)}},

@@ -206,11 +206,24 @@ func (t *Table) intend(ctx context.Context, c *Claim) error {
 		if f := of(old); f("taskId") == c.Task && f("workerId") == c.Worker && f.int("seq") == c.Seq {
 			return nil // this request, repeated by the SDK
 		}
-		_, err := t.deleteClaim(ctx, c)
-		return errors.Join(ErrSlotTaken, err)
+		return errors.Join(ErrSlotTaken, t.withdraw(ctx, c))
 	}
 	if err != nil {
 		return fmt.Errorf("take slot %d of queue %s: %w", c.Slot, c.Queue, err)
+	}
+	return nil
+}
+
+// withdraw deletes a claim whose task has not moved on. The worker may claim the task
+// under the same key again, so the nonce is compared: a deletion that arrives a second
+// time must not delete that claim.
+func (t *Table) withdraw(ctx context.Context, c *Claim) error {
+	_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: tableName(), Key: claimKey(c), ConditionExpression: aws.String("nonce = :nonce"),
+		ExpressionAttributeValues: item{":nonce": text(c.nonce)},
+	})
+	if _, ok := refused(err); err != nil && !ok {
+		return fmt.Errorf("delete the claim of %s on task %s: %w", c.Worker, c.Task, err)
 	}
 	return nil
 }
