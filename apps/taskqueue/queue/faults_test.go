@@ -95,3 +95,90 @@ func TestRepeatedDeletionOfAClaim(t *testing.T) {
 		}
 	})
 }
+
+// failsOnce fails the first request of a kind, without sending it.
+func failsOnce(which func(any) bool) fault {
+	var failed atomic.Bool
+	return func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+		if which(in) && failed.CompareAndSwap(false, true) {
+			return true, errors.New("throttled")
+		}
+		return false, nil
+	}
+}
+
+// An update of a task fails after the claim was stored. The same worker claims again at
+// once: it gets the next task, without a loop, and the first one when the claim that is
+// left has been ended, long before its lease is over.
+func TestClaimAgainAfterAFailure(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var puts atomic.Int64
+		fails := failsOnce(updatesTask)
+		s, _ := w.faulty(func(ctx context.Context, in any, send func(context.Context, any) error) (bool, error) {
+			if putsAt(in, "WORKER#") && puts.Add(1) > 100 {
+				return true, errors.New("the test ends the loop")
+			}
+			return fails(ctx, in, send)
+		}, Options{})
+		first := w.submit(s, "q", task.Submission{})
+		time.Sleep(time.Second)
+		second := w.submit(s, "q", task.Submission{})
+		time.Sleep(time.Second)
+		if _, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 0); ok || err == nil {
+			w.Fatalf("the claim is %v, %v", ok, err)
+		}
+		c, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 0)
+		if !ok || err != nil || c.ID != second.ID {
+			w.Fatalf("the second claim is %v of %s, %v, after %d writes", ok, c.ID, err, puts.Load())
+		}
+		if _, err := s.ClaimTask(w.Context(), first.ID, "w", time.Hour); err == nil {
+			w.Error("the task has two claims")
+		}
+		c, ok, err = s.Claim(w.Context(), "q", "w", time.Hour, 10*time.Second)
+		if !ok || err != nil || c.ID != first.ID {
+			w.Fatalf("the third claim is %v of %s, %v", ok, c.ID, err)
+		}
+		time.Sleep(time.Second)
+		if n := len(w.items("WORKER#w")); n != 2 {
+			w.Errorf("there are %d claims", n)
+		}
+		if broken := w.promises("q"); len(broken) > 0 {
+			w.Error(broken)
+		}
+		if puts.Load() > 6 {
+			w.Errorf("%d claims were written", puts.Load())
+		}
+	})
+}
+
+// A server crashes between a claim and its task, and the same worker claims at the
+// next server. It gets the task without waiting for the lease of the first claim.
+func TestClaimAgainAfterACrash(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := &crash{}
+		c.fault = func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if u, ok := in.(*dynamodb.UpdateItemInput); ok && textOf(u.ExpressionAttributeValues[":last"]) == string(task.Claimed) {
+				c.mutex.Lock()
+				c.dead = true
+				c.mutex.Unlock()
+				return true, errCrashed
+			}
+			return false, nil
+		}
+		id, _ := w.live(c, "q", func(ctx context.Context, s *Service, queue string) string {
+			id := submitted(ctx, s, queue)
+			s.Claim(ctx, queue, "w", time.Hour, 3*time.Second)
+			return id
+		})
+		w.ids = append(w.ids, id)
+		s := w.server(Options{})
+		if _, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 0); ok || err != nil {
+			w.Fatalf("the first claim is %v, %v", ok, err)
+		}
+		got, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 10*time.Second)
+		if !ok || err != nil {
+			w.Fatalf("the claim is %v, %v", ok, err)
+		}
+		w.good(s.Heartbeat(w.Context(), got.ID, "w", got.Token))
+	})
+}

@@ -21,6 +21,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.follow(ctx) })
 	group.Go(func() error { return every(ctx, max(s.poll, 50*time.Millisecond), s.wakeDelayed) })
 	group.Go(func() error { return every(ctx, max(s.poll, 200*time.Millisecond), s.endLeases) })
+	group.Go(func() error { return every(ctx, max(s.poll, time.Second), s.decide) })
 	group.Go(func() error { return every(ctx, max(s.poll, time.Second), s.refill) })
 	group.Go(func() error { return every(ctx, time.Minute, s.lookAfter) })
 	err := group.Wait()

@@ -49,6 +49,7 @@ type Service struct {
 	payloads int               // bytes of their payloads
 	leases   map[leaseKey]*lease
 	claims   map[string][]*lease // the same, by task
+	aside    map[leaseKey]undecided
 	workers  map[string]time.Time
 	recent   []Recent
 	broken   brokenCounts
@@ -61,7 +62,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		table: o.Table, log: o.Log, now: o.Now, poll: o.Poll, keep: o.Keep, keepKey: o.KeepKey, maxAge: o.MaxAge, maxKnown: o.MaxKnown, changed: o.Changed,
-		queues: make(map[string]*queueState), known: make(map[string]*entry), leases: make(map[leaseKey]*lease), claims: make(map[string][]*lease), workers: make(map[string]time.Time),
+		queues: make(map[string]*queueState), known: make(map[string]*entry), leases: make(map[leaseKey]*lease), claims: make(map[string][]*lease), aside: make(map[leaseKey]undecided), workers: make(map[string]time.Time),
 		healthy: errors.New("starting: the table's stream is not followed yet"), started: make(chan struct{}),
 	}
 	if s.log == nil {
@@ -241,7 +242,7 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 	}
 	until := time.NewTimer(wait)
 	defer until.Stop()
-	for {
+	for ctx.Err() == nil {
 		e, slot, wake, err := s.pick(queue, wait > 0)
 		if err != nil {
 			return c, false, err
@@ -261,6 +262,7 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 		}
 		c, err := s.take(ctx, *e, worker, lease, slot)
 		var moved *table.Moved
+		var claiming *table.Claiming
 		switch {
 		case err == nil && ctx.Err() != nil: // the worker has disconnected meanwhile
 			s.giveBack(ctx, c)
@@ -273,6 +275,9 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 				s.know(*moved.Now)
 			}
 			s.freed(queue, slot)
+		case errors.As(err, &claiming): // take has set the task aside, so the next one is picked
+			s.metrics.conflicts.Inc()
+			s.freed(queue, slot)
 		case errors.Is(err, table.ErrSlotTaken):
 			s.again(*e) // the slot stays marked as taken
 		default:
@@ -281,6 +286,7 @@ func (s *Service) Claim(ctx context.Context, queue, worker string, lease, wait t
 			return c, false, err
 		}
 	}
+	return c, false, ctx.Err()
 }
 
 // pick removes the most urgent task from memory, and takes a slot if the queue has
@@ -348,6 +354,7 @@ func (s *Service) take(ctx context.Context, e entry, worker string, lease time.D
 	claim := table.Claim{Worker: worker, Task: e.ID, Queue: e.Queue, Since: now, Seq: event.Seq, Slot: slot, Lease: lease}
 	taken, err := s.table.Append(ctx, e.Task, event, table.With{Take: &claim})
 	if err != nil {
+		s.setAside(e, claim, err)
 		return task.Claim{}, err
 	}
 	s.metrics.events.WithLabelValues(e.Queue, string(task.Claimed)).Inc()
@@ -397,6 +404,7 @@ func (s *Service) ClaimTask(ctx context.Context, id, worker string, lease time.D
 	}
 	c, err := s.take(ctx, entry{Task: t}, worker, lease, slot)
 	var moved *table.Moved
+	var claiming *table.Claiming
 	switch {
 	case err == nil:
 		return c, nil
@@ -410,6 +418,9 @@ func (s *Service) ClaimTask(ctx context.Context, id, worker string, lease time.D
 			return c, missing(id)
 		}
 		return c, held(moved.Now)
+	}
+	if errors.As(err, &claiming) {
+		return c, refuse(Conflict, &t, "worker %s is claiming task %s by another request: retry in %v", worker, id, asideFor)
 	}
 	return c, err
 }

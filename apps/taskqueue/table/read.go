@@ -71,6 +71,9 @@ func (t *Table) ClaimOf(ctx context.Context, old Claim) (c Claim, ok bool, err e
 	return readClaim(of(out.Item)), true, nil
 }
 
+// Same reports whether two claims were stored by the same request.
+func (c *Claim) Same(other *Claim) bool { return c.nonce == other.nonce }
+
 // Claims returns the claims of a worker.
 func (t *Table) Claims(ctx context.Context, worker string) iter.Seq2[Claim, error] {
 	return each(t.query(ctx, "WORKER#"+worker, "TASK#"), readClaim)

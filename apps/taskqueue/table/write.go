@@ -44,6 +44,16 @@ var (
 	ErrClaimGone = errors.New("the claim has changed")
 )
 
+// Claiming is returned for a claim of a task that the same worker is claiming already:
+// through another server, or by a request that failed between the claim and the task.
+type Claiming struct {
+	Claim Claim // the stored one
+}
+
+func (e *Claiming) Error() string {
+	return fmt.Sprintf("worker %s has a claim of task %s that is not decided", e.Claim.Worker, e.Claim.Task)
+}
+
 const absent = "attribute_not_exists(PK)"
 
 // Reserve stores which task a key belongs to, until a second. It returns Exists if
@@ -188,7 +198,7 @@ func (t *Table) intend(ctx context.Context, c *Claim) error {
 	})
 	if old, ok := refused(err); ok {
 		if of(old)("nonce") != c.nonce { // not this request, repeated by the SDK
-			return t.moved(ctx, c.Task) // the worker claims the task through another server
+			return t.claiming(ctx, readClaim(of(old)))
 		}
 	} else if err != nil {
 		return fmt.Errorf("store the claim of %s on task %s: %w", c.Worker, c.Task, err)
@@ -228,16 +238,19 @@ func (t *Table) withdraw(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// moved returns Moved with the current state of a task.
-func (t *Table) moved(ctx context.Context, id string) error {
-	now, ok, err := t.Get(ctx, id)
+// claiming returns Moved if the task has moved on since a claim was stored, and else
+// Claiming.
+func (t *Table) claiming(ctx context.Context, c Claim) error {
+	now, ok, err := t.Get(ctx, c.Task)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
 		return new(Moved)
+	case now.Seq >= c.Seq:
+		return &Moved{&now}
 	}
-	return &Moved{&now}
+	return &Claiming{c}
 }
 
 // drop frees the slot of a claim and then deletes the claim, later.
