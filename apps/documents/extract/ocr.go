@@ -33,13 +33,13 @@ type OCR struct {
 	program, renderer string
 	languages         string
 	timeout           time.Duration
-	turns             chan struct{}
+	slots             slots
 }
 
 // NewOCR returns OCR by a program, usually "tesseract", with languages such as
 // "eng+deu", for a number of pictures at a time.
 func NewOCR(program, languages string, atOnce int, timeout time.Duration) *OCR {
-	o := &OCR{languages: languages, timeout: timeout, turns: make(chan struct{}, atOnce)}
+	o := &OCR{languages: languages, timeout: timeout, slots: make(slots, atOnce)}
 	o.program, _ = exec.LookPath(program)
 	o.renderer, _ = exec.LookPath("pdftoppm")
 	return o
@@ -114,12 +114,10 @@ func (o *OCR) recognise(ctx context.Context, data []byte, width float64) ([]layo
 
 // run runs a program with limits of memory and time, on a file or on its input.
 func (o *OCR) run(ctx context.Context, program string, data []byte, args ...string) ([]byte, error) {
-	select {
-	case o.turns <- struct{}{}:
-		defer func() { <-o.turns }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := o.slots.acquire(ctx); err != nil {
+		return nil, err
 	}
+	defer o.slots.release()
 	within, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	limit := fmt.Sprintf("ulimit -v %d 2>/dev/null; exec \"$0\" \"$@\"", ocrMemory>>10)

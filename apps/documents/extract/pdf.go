@@ -40,13 +40,13 @@ const (
 // PDFReader reads the text of PDFs in child processes, a few at a time.
 type PDFReader struct {
 	timeout time.Duration
-	turns   chan struct{}
+	slots   slots
 }
 
 // NewPDFReader returns a reader that runs a number of child processes at a time.
 // The program must call ChildMain at the start of main.
 func NewPDFReader(atOnce int, timeout time.Duration) *PDFReader {
-	return &PDFReader{timeout: timeout, turns: make(chan struct{}, atOnce)}
+	return &PDFReader{timeout: timeout, slots: make(slots, atOnce)}
 }
 
 // Read returns the positioned text of a PDF.
@@ -63,12 +63,10 @@ func (p *PDFReader) Read(ctx context.Context, data []byte) (layout.Document, err
 
 // run runs a child process, and returns what it writes.
 func (p *PDFReader) run(ctx context.Context, data []byte) ([]byte, error) {
-	select {
-	case p.turns <- struct{}{}:
-		defer func() { <-p.turns }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := p.slots.acquire(ctx); err != nil {
+		return nil, err
 	}
+	defer p.slots.release()
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start the PDF reader: %w", err)

@@ -33,7 +33,7 @@ type Machine struct {
 
 	AtOnce   int           // concurrent documents of a batch
 	Attempts int           // attempts before a document fails
-	Within   time.Duration // time limit for one document
+	Within   time.Duration // time limit for one document, without waiting for others
 
 	// Changed is called with a tenant whose data changed.
 	Changed func(keys.Tenant)
@@ -257,13 +257,22 @@ func worst(e extract.Extraction, r extract.Result) string {
 }
 
 func (x *execution) extract(ctx context.Context, d table.Document) (extract.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, x.Within)
+	ctx, cancel := extract.Limit(ctx, x.Within)
 	defer cancel()
 	file, err := ReadFile(ctx, x.Files, d)
 	if err != nil {
-		return extract.Result{}, err
+		return extract.Result{}, x.late(ctx, err)
 	}
-	return x.extractor.Extract(ctx, file, x.extraction)
+	r, err := x.extractor.Extract(ctx, file, x.extraction)
+	return r, x.late(ctx, err)
+}
+
+// late returns an error that says so if the cause of err is the time limit.
+func (x *execution) late(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), extract.ErrLimit) {
+		return fmt.Errorf("reading it took longer than %v", x.Within)
+	}
+	return err
 }
 
 // ReadFile reads a document's file, up to the maximum size.
