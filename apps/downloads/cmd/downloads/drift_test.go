@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,18 +119,21 @@ func traffic(t *testing.T, key *rsa.PrivateKey, keyFile string) *downloads.Syste
 
 	// A message that is lost, a claim that is dead, and a batch that times out.
 	drop := s.Keeper.Poller.Send
-	sent := 0
+	var sent atomic.Int64
 	s.Keeper.Poller.Send = func(ctx context.Context, id string) error {
-		if sent++; sent == 1 {
+		if sent.Add(1) == 1 {
 			return nil
 		}
 		return drop(ctx, id)
 	}
 	u.Day(date(3), 2)
 	run(func() { until("a day with a lost message completes", ended(trigger(3))) })
+	var dead atomic.Bool
 	s.Keeper.Poller.Send = func(ctx context.Context, id string) error {
+		if dead.Swap(true) {
+			return drop(ctx, id)
+		}
 		_, err := s.Jobs.Claim(ctx, id, "dead")
-		s.Keeper.Poller.Send = drop
 		return err
 	}
 	u.Day(date(4), 1)
