@@ -38,9 +38,6 @@ A run that was killed continues when it is started again with the same flags.
 Running a day again gives the same table.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if o.Day == "" {
-				return command.Usagef("--day is missing, such as --day 2026-05-15")
-			}
 			if _, err := dayEnd(o.Day, ""); err != nil {
 				return err
 			}
@@ -84,7 +81,7 @@ Running a day again gives the same table.`,
 	p.rulesFlag(f)
 	p.loadFlags(f)
 	p.kafka.flags(f, ", to which rewards are sent; the default is to list them only")
-	f.StringVar(&o.Day, "day", "", "the day to load, such as 2026-05-15")
+	f.StringVar(&o.Day, "day", today(), "the day to load, such as 2026-05-15; the default is today in UTC")
 	runFlags(f, &o)
 	f.BoolVar(&o.Rollback, "rollback", false, "allow a day that is older than the one loaded")
 	f.BoolVar(&o.TakeOver, "take-over", false, "load although another run is unfinished, if its process has ended")
@@ -248,7 +245,7 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&p.home.Data, "data", "", "folder for embedded parts; the files are written to gold/ in it")
 	p.bucketFlags(f)
-	f.StringVar(&plan.Day, "day", time.Now().UTC().Format(time.DateOnly), "the day")
+	f.StringVar(&plan.Day, "day", today(), "the day")
 	f.StringVar(&asOf, "as-of", "", "the time until which contributions are settled (default the first second of the day)")
 	f.IntVar(&plan.Customers, "customers", 1000, "number of customers")
 	f.IntVar(&plan.First, "first", 0, "number of the first customer; with 10, ten customers have vanished and ten are new")
@@ -258,6 +255,9 @@ func generateCommand(log *slog.Logger) *cobra.Command {
 	f.StringVar(&plan.Compression, "compression", "snappy", "compression of Parquet: none, snappy, gzip or zstd")
 	return c
 }
+
+// today returns the day in UTC.
+func today() string { return now().UTC().Format(time.DateOnly) }
 
 func dayEnd(day, asOf string) (time.Time, error) {
 	t, err := time.Parse(time.DateOnly, day)
