@@ -68,15 +68,16 @@ func (s *scheduleFlags) parse(metrics prometheus.Registerer) (*schedule, error) 
 	return made, nil
 }
 
-// due returns the day whose time of loading has come last.
+// due returns the day whose time of loading has come last. Days are counted in UTC: in
+// the zone a midnight may not exist.
 func (s *schedule) due(now time.Time) string {
 	local := now.In(s.zone)
-	midnight := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, s.zone)
-	at := time.Date(local.Year(), local.Month(), local.Day(), int(s.at/time.Hour), int(s.at%time.Hour/time.Minute), 0, 0, s.zone)
+	year, month, day := local.Date()
+	at := time.Date(year, month, day, int(s.at/time.Hour), int(s.at%time.Hour/time.Minute), 0, 0, s.zone)
 	if local.Before(at) {
-		return midnight.AddDate(0, 0, -1).Format(time.DateOnly)
+		day--
 	}
-	return midnight.Format(time.DateOnly)
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }
 
 // run loads each day when it is due, and retries a load that failed, until the context

@@ -121,3 +121,26 @@ func TestScheduledRewardsAreSent(t *testing.T) {
 		}
 	}
 }
+
+// Each day is due also where clocks go forward at midnight, which then does not exist.
+func TestEachDayIsDue(t *testing.T) {
+	for _, flags := range []scheduleFlags{
+		{"00:00", "America/Santiago"}, {"03:30", "America/Santiago"}, {"00:30", "America/Havana"}, {"23:59", "Asia/Beirut"}, {"02:30", "America/New_York"},
+	} {
+		s, err := flags.parse(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := ""
+		for at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() == 2026; at = at.Add(10 * time.Minute) {
+			day := s.due(at)
+			if last != "" && day != last {
+				before, err := time.Parse(time.DateOnly, last)
+				if err != nil || before.AddDate(0, 0, 1).Format(time.DateOnly) != day {
+					t.Errorf("%+v: %s follows %s", flags, day, last)
+				}
+			}
+			last = day
+		}
+	}
+}
