@@ -200,12 +200,11 @@ func (r *run) keepRejected(ctx context.Context) error {
 		return nil
 	}
 	r.report.RejectedList = path.Join(r.ledger.folder, "rejected-"+r.id+".jsonl")
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // discards the object unless it was closed
-	object, err := r.State.NewWriter(ctx, r.report.RejectedList, nil)
+	object, err := newUpload(ctx, r.State, r.report.RejectedList, "application/x-ndjson")
 	if err != nil {
 		return fmt.Errorf("store the rejected rows: %w", err)
 	}
+	defer object.discard()
 	for _, name := range []string{rejectedRows, rejectedTwice} {
 		file, err := os.Open(filepath.Join(r.folder, name))
 		if err != nil {

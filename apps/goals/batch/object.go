@@ -5,30 +5,56 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"gocloud.dev/blob"
 )
 
+// upload is an object of a bucket that is being written. It exists when it is closed.
+type upload struct {
+	*blob.Writer
+	cancel context.CancelFunc
+	closed bool
+}
+
+func newUpload(ctx context.Context, bucket *blob.Bucket, name, kind string) (*upload, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	to, err := bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: kind})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &upload{Writer: to, cancel: cancel}, nil
+}
+
+func (u *upload) Close() error {
+	u.closed = true
+	return u.Writer.Close()
+}
+
+// discard removes the object unless it was closed. A writer must be closed in any case:
+// it has open files or connections.
+func (u *upload) discard() {
+	u.cancel()
+	if !u.closed {
+		_ = u.Close() // fails, since the context has ended
+	}
+}
+
 // object is an object of lines of JSON that is being written.
 type object struct {
 	name  string
-	to    io.WriteCloser
+	to    *upload
 	text  *bufio.Writer
 	lines *json.Encoder
 	err   error
-	stop  context.CancelFunc // discards the object unless it was closed
 }
 
 func newObject(ctx context.Context, bucket *blob.Bucket, name string) (*object, error) {
-	o := &object{name: name}
-	ctx, o.stop = context.WithCancel(ctx)
-	to, err := bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/x-ndjson"})
+	to, err := newUpload(ctx, bucket, name, "application/x-ndjson")
 	if err != nil {
-		o.stop()
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	o.to, o.text = to, bufio.NewWriterSize(to, 64<<10)
+	o := &object{name: name, to: to, text: bufio.NewWriterSize(to, 64<<10)}
 	o.lines = json.NewEncoder(o.text)
 	return o, nil
 }

@@ -82,12 +82,12 @@ func (r *run) reward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer all.stop()
+	defer all.to.discard()
 	orders, err := newObject(ctx, r.State, r.ledger.rewards(r.id))
 	if err != nil {
 		return err
 	}
-	defer orders.stop()
+	defer orders.to.discard()
 	o := &ordering{run: r, oldest: monthOf(r.manifest.AsOf, -1), all: all, orders: orders}
 	var stop func()
 	o.next, stop = iter.Pull2(r.reachedBefore(ctx))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
-	"gocloud.dev/blob"
 
 	"github.com/stator-db/stator/apps/goals"
 )
@@ -32,12 +31,11 @@ func before(a, b uuid.UUID) int {
 }
 
 func (r *run) writeRoster(ctx context.Context) (err error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // discards the object unless it was closed
-	object, err := r.State.NewWriter(ctx, r.ledger.roster(r.id), &blob.WriterOptions{ContentType: "application/octet-stream"})
+	object, err := newUpload(ctx, r.State, r.ledger.roster(r.id), "application/octet-stream")
 	if err != nil {
 		return fmt.Errorf("write the run's roster: %w", err)
 	}
+	defer object.discard()
 	sum := crc32.NewIEEE()
 	w := bufio.NewWriterSize(io.MultiWriter(object, sum), 64<<10)
 	// An error of a buffered writer is sticky, and Flush returns it.
