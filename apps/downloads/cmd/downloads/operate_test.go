@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -195,8 +196,8 @@ func serving(t *testing.T, endpoint string) string {
 	return server.URL
 }
 
-// Records that were spoilt and deleted are restored from a time before; without recovery
-// the reason is reported.
+// Records that were spoilt and deleted are restored from a time before. Newer ones are
+// listed, and restored only if they are named. Without recovery the reason is reported.
 func TestRecover(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	clock := time.Now().Add(-time.Hour)
@@ -207,44 +208,81 @@ func TestRecover(t *testing.T) {
 	}
 	defer tables.Close()
 	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	now := func() time.Time { return clock }
 	jobs, batches := &ledger.Jobs{DB: tables.DB, Now: now}, &ledger.Batches{DB: tables.DB, Now: now}
 	date := clock.UTC().Format(time.DateOnly)
 	id := ledger.ScheduledID(date)
-	if _, err := batches.Create(ctx, id, date); err != nil {
-		t.Fatal(err)
+	_, err = batches.Create(ctx, id, date)
+	must(err)
+	var ids []string
+	for _, e := range []string{"a", "b", "c", "d"} {
+		ids = append(ids, ledger.FileID(e, date))
+		_, err := jobs.Queue(ctx, ledger.Job{FileID: ledger.FileID(e, date), BatchID: id, Entity: e, DownloadDate: date})
+		must(err)
 	}
-	for _, e := range []string{"a", "b", "c"} {
-		if _, err := jobs.Queue(ctx, ledger.Job{FileID: ledger.FileID(e, date), BatchID: id, Entity: e, DownloadDate: date}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	_, err = batches.Expect(ctx, id, ids, "")
+	must(err)
 	clock = clock.Add(time.Minute)
 	at := clock.UTC().Format(time.RFC3339)
 	clock = clock.Add(time.Minute)
 	key := func(e string) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{"FileID": &types.AttributeValueMemberS{Value: ledger.FileID(e, date)}}
 	}
-	if _, err := tables.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(ledger.JobsTable), Key: key("a")}); err != nil {
-		t.Fatal(err)
+	_, err = tables.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(ledger.JobsTable), Key: key("a")})
+	must(err)
+	_, err = tables.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String(ledger.JobsTable), Key: key("b"), UpdateExpression: aws.String("SET Entity = :e"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":e": &types.AttributeValueMemberS{Value: "spoilt"}}})
+	must(err)
+	for _, e := range []string{"c", "d"} {
+		j, err := jobs.Claim(ctx, ledger.FileID(e, date), "x")
+		must(err)
+		if e == "c" {
+			must(jobs.Complete(ctx, j))
+		}
 	}
-	if _, err := jobs.Claim(ctx, ledger.FileID("b", date), "spoilt"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = batches.Finish(ctx, id, ledger.Completed, ids, nil, "")
+	must(err)
 	clock = clock.Add(time.Minute)
-	for _, write := range []string{"--write=false", "--write"} {
-		out, code := execute(t, "recover", date, "--at", at, write, "--endpoint=http://"+tables.Address, "--json")
-		if code != command.Done || !strings.Contains(out, `"files": 3`) || !strings.Contains(out, `"differ": 1`) || !strings.Contains(out, `"gone": 1`) {
-			t.Fatalf("%s: %d %s", write, code, out)
+	recover := func(args ...string) string {
+		t.Helper()
+		out, code := execute(t, append([]string{"recover", date, "--at", at, "--endpoint=http://" + tables.Address, "--json"}, args...)...)
+		if code != command.Done || !strings.Contains(out, `"files": 4`) {
+			t.Fatalf("%v: %d %s", args, code, out)
 		}
-		j, err := jobs.Get(ctx, ledger.FileID("b", date))
-		if err != nil || (j.Status == ledger.Available) != (write == "--write") {
-			t.Errorf("%s: the job is %+v, %v", write, j, err)
+		return strings.Join(strings.Fields(out), " ")
+	}
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		for e, want := range want {
+			got := "gone"
+			if j, err := jobs.Get(ctx, ledger.FileID(e, date)); err == nil {
+				got = string(j.Status) + " " + j.Entity
+			}
+			if got != want {
+				t.Errorf("%s, %s is %s, want %s", when, e, got, want)
+			}
+		}
+		if b, err := batches.Get(ctx, id); err != nil || b.Status != ledger.Completed || len(b.CompletedFiles) != 4 {
+			t.Errorf("%s, the batch is %+v, %v", when, b, err)
 		}
 	}
-	if j, err := jobs.Get(ctx, ledger.FileID("a", date)); err != nil || j.Status != ledger.Available {
-		t.Errorf("the deleted job is %+v, %v", j, err)
+	found := fmt.Sprintf(`"differ": 4, "gone": 1, "newer": [ "%s", "%s", "%s" ]`, id, ledger.FileID("c", date), ledger.FileID("d", date))
+	if out := recover(); !strings.Contains(out, found+`, "written": 0`) {
+		t.Errorf("compared: %s, want %s", out, found)
 	}
+	check("compared", map[string]string{"a": "gone", "b": "available spoilt", "c": "completed c", "d": "downloading d"})
+	if out := recover("--write"); !strings.Contains(out, found+`, "written": 2`) {
+		t.Errorf("written: %s, want %s", out, found)
+	}
+	check("written", map[string]string{"a": "available a", "b": "available b", "c": "completed c", "d": "downloading d"})
+	recover("--write", "--overwrite", ledger.FileID("d", date))
+	check("overwritten", map[string]string{"a": "available a", "b": "available b", "c": "completed c", "d": "available d"})
 	other := hometest.StartWith(t, home.Options{Model: downloads.ModelOf("dev"), DynamoDB: "127.0.0.1:0"})
 	if out, code := execute(t, "recover", date, "--at", at, "--endpoint=http://"+other.Address); code != command.Failed || !strings.Contains(out, "--environment prod") {
 		t.Errorf("without recovery: %d %s", code, out)

@@ -14,14 +14,15 @@ import (
 func recovering() *cobra.Command {
 	var t tables
 	var at string
-	var write bool
+	var how ledger.Recovery
 	cmd := &cobra.Command{
 		Use:   "recover DATE...",
 		Short: "Restore the records of days as they were at a time",
 		Long: `Restores both tables as they were at a time into second tables, compares the batches
-and files of the days, and with --write restores those that differ or are gone. Without
---write nothing is changed. A record is not changed if it changes meanwhile; stop the
-services before. The second tables remain until they are deleted. Only the tables of
+and files of the days, and with --write restores those that are gone, and those that differ
+although the pipeline has not changed them since. Records that it has changed since are
+newer: they are listed, and only those that --overwrite names are restored. Without --write
+nothing is changed. A record is not changed if it changes meanwhile; stop the services before. The second tables remain until they are deleted. Only the tables of
 --environment prod can be recovered.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -39,6 +40,9 @@ services before. The second tables remain until they are deleted. Only the table
 					return command.Usage(err)
 				}
 			}
+			if len(how.Overwrite) > 0 && !how.Write {
+				return command.Usagef("--overwrite needs --write")
+			}
 			h, err := t.open(cmd.Context())
 			if err != nil {
 				return err
@@ -51,22 +55,26 @@ services before. The second tables remain until they are deleted. Only the table
 			fmt.Fprintf(cmd.ErrOrStderr(), "the restored tables are %s and %s: delete them when they are no longer needed\n", old.JobsTable, old.BatchesTable)
 			var reports []ledger.Recovered
 			for _, date := range args {
-				r, err := old.Recover(cmd.Context(), date, write)
+				r, err := old.Recover(cmd.Context(), date, how)
 				if err != nil {
 					return err
 				}
 				reports = append(reports, r)
+				if len(r.Newer) > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%d records of %s are newer; only those that --overwrite names are restored, and --json lists them\n", len(r.Newer), date)
+				}
 			}
 			return t.print(cmd.OutOrStdout(), reports, func(row func(...any)) {
-				row("DAY", "BATCHES", "FILES", "DIFFER", "GONE", "WRITTEN")
+				row("DAY", "BATCHES", "FILES", "DIFFER", "GONE", "NEWER", "WRITTEN")
 				for _, r := range reports {
-					row(r.Date, r.Batches, r.Files, r.Differ, r.Gone, r.Written)
+					row(r.Date, r.Batches, r.Files, r.Differ, r.Gone, len(r.Newer), r.Written)
 				}
 			})
 		},
 	}
 	t.flags(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "a time before the damage, such as 2026-11-15T09:30:00Z")
-	cmd.Flags().BoolVar(&write, "write", false, "write the records that differ or are gone")
+	cmd.Flags().BoolVar(&how.Write, "write", false, "write the records that are gone, or differ and are not newer")
+	cmd.Flags().StringSliceVar(&how.Overwrite, "overwrite", nil, "the ids of newer files and batches to restore too")
 	return cmd
 }
