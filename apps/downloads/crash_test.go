@@ -513,7 +513,7 @@ func TestRequeued(t *testing.T) {
 			t.Errorf("the audit is %+v", d)
 		}
 	}
-	if _, err := r.Jobs.Requeue(t.Context(), r.job("accounts")); !errors.Is(err, ledger.ErrLost) {
+	if _, err := r.Jobs.Requeue(t.Context(), r.job("accounts"), false); !errors.Is(err, ledger.ErrLost) {
 		t.Errorf("a completed file is queued again: %v", err)
 	}
 }

@@ -143,7 +143,7 @@ func (s *System) requeueFile(ctx context.Context, j *ledger.Job, live bool) (*le
 	if j.Status == ledger.Downloading && silent < s.lease && !live {
 		return nil, fmt.Errorf("job %s had a heartbeat %s ago: %w; --live queues it again anyway", j.FileID, silent.Round(time.Second), errLive)
 	}
-	after, err := s.Jobs.Requeue(ctx, j)
+	after, err := s.Jobs.Requeue(ctx, j, live)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func TestRequeueKilled(t *testing.T) {
 	r, first, _ := twoFailed(t)
 	r.stop()
 	for _, e := range []string{"accounts", "balances"} {
-		if _, err := r.Jobs.Requeue(t.Context(), r.job(e)); err != nil {
+		if _, err := r.Jobs.Requeue(t.Context(), r.job(e), false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -145,6 +145,16 @@ func (t *Jobs) Complete(ctx context.Context, j *Job) error {
 // Fail ends a job as Failed or as Error, with the reason. The file's metadata may be
 // the cause, so it is removed and the next attempt asks the upstream again.
 func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error {
+	return t.fail(ctx, j, as, reason, held(j))
+}
+
+// Abandon ends a job as Error because its claims expired too often. A job that had a
+// heartbeat since it was read is not changed.
+func (t *Jobs) Abandon(ctx context.Context, j *Job, reason string) error {
+	return t.fail(ctx, j, Error, reason, held(j).And(same("HeartbeatAt", j.HeartbeatAt)))
+}
+
+func (t *Jobs) fail(ctx context.Context, j *Job, as Status, reason string, condition expression.ConditionBuilder) error {
 	if as != Failed && as != Error {
 		panic(fmt.Sprintf("a job cannot fail as %q", as))
 	}
@@ -153,7 +163,7 @@ func (t *Jobs) Fail(ctx context.Context, j *Job, as Status, reason string) error
 		Set(name("StatusUpdatedAt"), expression.Value(t.Now().UnixMilli())).
 		Set(name("ErrorMessage"), expression.Value(short(reason, 1000))).
 		Remove(name("Size")).Remove(name("SHA256")).Remove(name("HeartbeatAt")).Remove(name("Received"))
-	_, err := t.update(ctx, "fail", j.FileID, mine, withEvents(change, j), held(j))
+	_, err := t.update(ctx, "fail", j.FileID, mine, withEvents(change, j), condition)
 	return err
 }
 
@@ -179,8 +189,9 @@ func (t *Jobs) Release(ctx context.Context, j *Job) error {
 
 // Requeue makes a failed or stuck job available again, for an operator. It returns the
 // job as it is now. A job that changed since it was read is not changed, and a completed
-// one never is. A job that is available stays so, since when it has been.
-func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
+// one never is. A job that is available stays so, since when it has been. Unless live is
+// set, a heartbeat is a change too.
+func (t *Jobs) Requeue(ctx context.Context, j *Job, live bool) (*Job, error) {
 	now := t.Now()
 	switch j.Status {
 	case Available:
@@ -192,6 +203,10 @@ func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
 	mine := func(there *Job) bool {
 		return there.Status == Available && there.StatusUpdatedAt == now.UnixMilli() && there.SentAt == now.UnixMilli() && there.BatchID == j.BatchID
 	}
+	condition := name("Status").Equal(expression.Value(j.Status)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt)))
+	if j.Status == Downloading && !live {
+		condition = condition.And(same("HeartbeatAt", j.HeartbeatAt))
+	}
 	return t.update(ctx, "requeue", j.FileID, mine,
 		expression.Set(name("Status"), expression.Value(Available)).
 			Set(name("StatusUpdatedAt"), expression.Value(now.UnixMilli())).
@@ -199,7 +214,7 @@ func (t *Jobs) Requeue(ctx context.Context, j *Job) (*Job, error) {
 			Set(name("TTL"), expression.Value(now.Add(keepJobs).Unix())).
 			Set(name("Tries"), expression.Value(1)).
 			Remove(name("ErrorMessage")).Remove(name("Events")).Remove(name("HeartbeatAt")).Remove(name("Received")),
-		name("Status").Equal(expression.Value(j.Status)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt))))
+		condition)
 }
 
 // Touch records that the message of an available job is sent again now. Of several

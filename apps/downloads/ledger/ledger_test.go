@@ -222,6 +222,41 @@ func (b *books) seen(t *testing.T) map[string]int64 {
 	return sums
 }
 
+// A claim that had a heartbeat after it was read as silent is neither requeued nor abandoned;
+// an operator may requeue it nevertheless.
+func TestLateHeartbeat(t *testing.T) {
+	b := start(t)
+	ctx := t.Context()
+	j := job("a", "batch")
+	_, err := b.jobs.Queue(ctx, j)
+	must(t, err)
+	claimed, err := b.jobs.Claim(ctx, j.FileID, "mine")
+	must(t, err)
+	b.now = b.now.Add(31 * time.Second)
+	silent, err := b.jobs.Get(ctx, j.FileID)
+	must(t, err)
+	must(t, b.jobs.Beat(ctx, claimed, 1))
+	if err := second(b.jobs.Requeue(ctx, silent, false)); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("a live claim is requeued: %v", err)
+	}
+	if err := b.jobs.Abandon(ctx, silent, "r"); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("a live claim is abandoned: %v", err)
+	}
+	must(t, b.jobs.Beat(ctx, claimed, 2))
+	must(t, second(b.jobs.Requeue(ctx, silent, true)))
+	if err := b.jobs.Beat(ctx, claimed, 3); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("the claim of a requeued job is kept: %v", err)
+	}
+	_, err = b.jobs.Claim(ctx, j.FileID, "other")
+	must(t, err)
+	silent, err = b.jobs.Get(ctx, j.FileID)
+	must(t, err)
+	must(t, b.jobs.Abandon(ctx, silent, "r"))
+	if now, err := b.jobs.Get(ctx, j.FileID); err != nil || now.Status != ledger.Error {
+		t.Errorf("the abandoned job is %+v, %v", now, err)
+	}
+}
+
 // From each status of a job, each change succeeds or fails as the state machine says.
 func TestJobMachine(t *testing.T) {
 	b := start(t)
@@ -245,7 +280,7 @@ func TestJobMachine(t *testing.T) {
 		{"fail", "downloading", func(j *ledger.Job) error { return b.jobs.Fail(ctx, j, ledger.Failed, "r") }},
 		{"release", "downloading", func(j *ledger.Job) error { return b.jobs.Release(ctx, j) }},
 		{"touch", "available", func(j *ledger.Job) error { return second(b.jobs.Touch(ctx, j)) }},
-		{"requeue", "available downloading failed error", func(j *ledger.Job) error { return second(b.jobs.Requeue(ctx, j)) }},
+		{"requeue", "available downloading failed error", func(j *ledger.Job) error { return second(b.jobs.Requeue(ctx, j, false)) }},
 		{"take over", "failed error", func(j *ledger.Job) error { k := *j; k.BatchID = "another"; return b.jobs.TakeOver(ctx, j, k) }},
 		{"take over as the same batch", "", func(j *ledger.Job) error { return b.jobs.TakeOver(ctx, j, *j) }},
 	}
@@ -404,10 +439,10 @@ func TestSinceWhen(t *testing.T) {
 	// one begins to wait.
 	waiting, err := b.jobs.Get(ctx, "waiting-"+date)
 	must(t, err)
-	if after, err := b.jobs.Requeue(ctx, waiting); err != nil || after.StatusUpdatedAt != entered.UnixMilli() {
+	if after, err := b.jobs.Requeue(ctx, waiting, false); err != nil || after.StatusUpdatedAt != entered.UnixMilli() {
 		t.Errorf("requeued it is %+v, %v", after, err)
 	}
-	if after, err := b.jobs.Requeue(ctx, now); err != nil || after.StatusUpdatedAt != b.now.UnixMilli() || after.Status != ledger.Available || after.HeartbeatAt != 0 {
+	if after, err := b.jobs.Requeue(ctx, now, false); err != nil || after.StatusUpdatedAt != b.now.UnixMilli() || after.Status != ledger.Available || after.HeartbeatAt != 0 {
 		t.Errorf("requeued it is %+v, %v", after, err)
 	}
 	for status, want := range map[ledger.Status]int{ledger.Available: 2, ledger.Downloading: 0, ledger.Completed: 0} {

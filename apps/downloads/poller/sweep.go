@@ -165,7 +165,7 @@ func (s *Sweeper) sweep(ctx context.Context, of ledger.Status) error {
 func (s *Sweeper) free(ctx context.Context, j *ledger.Job) error {
 	delete(s.seen, j.FileID)
 	if j.Tries >= s.MaxTries {
-		err := s.Jobs.Fail(ctx, j, ledger.Error, fmt.Sprintf("%d downloaders claimed it, and crashed or stopped responding", j.Tries))
+		err := s.Jobs.Abandon(ctx, j, fmt.Sprintf("%d downloaders claimed it, and crashed or stopped responding", j.Tries))
 		if err == nil {
 			s.Log.Error("a file is abandoned", "file", j.FileID, "claim", j.Claim, "tries", j.Tries)
 			s.Meter.Recovered("given_up")
