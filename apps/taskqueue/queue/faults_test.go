@@ -182,3 +182,62 @@ func TestClaimAgainAfterACrash(t *testing.T) {
 		w.good(s.Heartbeat(w.Context(), got.ID, "w", got.Token))
 	})
 }
+
+// The write of a slot takes longer than the lease: another server has ended the claim
+// when the slot is stored, and the update of the task fails. The slot is freed, and
+// the queue goes on.
+func TestSlotThatComesTooLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var late atomic.Bool
+		a, stop := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if putsAt(in, "QUEUE#") && late.CompareAndSwap(false, true) {
+				time.Sleep(span + 2*time.Second) // the SDK repeats a throttled request
+			} else if updatesTask(in) && late.Load() {
+				return true, errors.New("throttled")
+			}
+			return false, nil
+		}, Options{Poll: time.Second})
+		b := w.server(Options{})
+		w.limited(a, "q", 1)
+		in := w.submit(b, "q", task.Submission{})
+		if _, ok, err := a.Claim(w.Context(), "q", "w", span, 5*time.Second); ok || err == nil {
+			w.Fatalf("the claim is %v, %v", ok, err)
+		}
+		stop()
+		w.is(b, in.ID, task.Pending)
+		if claims, slots := len(w.items("WORKER#w")), len(w.items("QUEUE#q")); claims != 0 || slots != 1 {
+			w.Fatalf("the test has %d claims and %d slots", claims, slots)
+		}
+		c, ok, err := b.Claim(w.Context(), "q", "v", span, 2*time.Minute)
+		if !ok || err != nil {
+			w.Fatalf("the claim of another worker is %v, %v", ok, err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(w.items("QUEUE#q")); n != 1 {
+			w.Errorf("the running task has %d slots", n)
+		}
+		w.good(b.Complete(w.Context(), c.ID, "v", c.Token, ""))
+	})
+}
+
+// The slots of running tasks are not freed, however often they are counted, also by a
+// server that has just started.
+func TestSlotsOfRunningTasksStay(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.server(Options{})
+		w.limited(s, "q", 2)
+		w.submit(s, "q", task.Submission{})
+		w.submit(s, "q", task.Submission{})
+		for range 2 {
+			if _, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 2*time.Second); !ok || err != nil {
+				w.Fatal(ok, err)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		w.server(Options{})
+		time.Sleep(5 * time.Minute)
+		if n := len(w.items("QUEUE#q")); n != 2 {
+			w.Errorf("two running tasks have %d slots", n)
+		}
+	})
+}

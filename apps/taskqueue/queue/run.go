@@ -196,17 +196,38 @@ func (s *Service) readQueue(ctx context.Context, name string, most int) error {
 			s.know(t)
 		}
 	}
+	return s.readSlots(ctx, name)
+}
+
+// readSlots reads the taken slots of a queue, and frees those whose claims do not exist.
+func (s *Service) readSlots(ctx context.Context, name string) error {
 	slots := make(map[int]bool)
-	for n, err := range s.table.Slots(ctx, name) {
+	for slot, err := range s.table.Slots(ctx, name) {
 		if err != nil {
 			return err
 		}
-		slots[n] = true
+		orphan := false
+		if !s.watches(&slot) {
+			if orphan, err = s.table.FreeOrphan(ctx, slot); err != nil {
+				return err
+			}
+		}
+		if !orphan {
+			slots[slot.Slot] = true
+		}
 	}
 	s.mutex.Lock()
 	s.queue(name).slots = slots
 	s.mutex.Unlock()
 	return nil
+}
+
+// watches reports whether the server knows the claim of a slot.
+func (s *Service) watches(slot *table.Claim) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	l := s.leases[keyOf(slot)]
+	return l != nil && l.Slot == slot.Slot
 }
 
 // full reports whether memory has no space for more tasks, and marks the queue as

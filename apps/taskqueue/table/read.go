@@ -89,11 +89,12 @@ func (t *Table) Queues(ctx context.Context) iter.Seq2[task.Queue, error] {
 	return each(t.query(ctx, "QUEUES", "QUEUE#"), readQueue)
 }
 
-// Slots returns the taken slots of a queue.
-func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[int, error] {
-	return each(t.query(ctx, "QUEUE#"+queue, "SLOT#"), func(f fields) int {
+// Slots returns the taken slots of a queue, each as the claim that took it, with the
+// attributes that identify that.
+func (t *Table) Slots(ctx context.Context, queue string) iter.Seq2[Claim, error] {
+	return each(t.query(ctx, "QUEUE#"+queue, "SLOT#"), func(f fields) Claim {
 		n, _ := strconv.Atoi(after(f("SK"), "SLOT#"))
-		return n
+		return Claim{Worker: f("workerId"), Task: f("taskId"), Queue: queue, Seq: f.int("seq"), Slot: n}
 	})
 }
 

@@ -278,6 +278,17 @@ func (t *Table) free(ctx context.Context, c *Claim) error {
 	return nil
 }
 
+// FreeOrphan frees a slot whose claim does not exist or has another slot, and reports
+// whether the slot is free. A claim is stored before its slot, and deleted when its task
+// can no longer be updated for it, so nothing will use this slot: its write was late.
+func (t *Table) FreeOrphan(ctx context.Context, slot Claim) (bool, error) {
+	c, ok, err := t.ClaimOf(ctx, slot)
+	if err != nil || ok && c.Slot == slot.Slot {
+		return false, err
+	}
+	return true, t.free(ctx, &slot)
+}
+
 // dropAfter frees the slot of a claim that has ended, and returns the function that
 // deletes the claim, which is called when the event is durable. If the slot cannot be
 // freed, the claim stays until it expires, and the slot with it.
