@@ -494,17 +494,20 @@ func (w *world) serverWith(c *crash) *Service {
 // task is.
 func TestLateRepetitions(t *testing.T) {
 	for _, c := range []struct {
-		after time.Duration // of keep, which is 100 s
+		after time.Duration // keep is 100 s, and a task may wait as long
+		keep  time.Duration // of the server that gets the repetition
 		done  bool
 		want  string
 	}{
-		{89 * time.Second, false, "new"},
-		{91 * time.Second, false, "refused"}, // it may have expired: nothing tells
-		{150 * time.Second, true, "refused"},
-		{50 * time.Second, true, "found"},
+		{179 * time.Second, 0, false, "new"},
+		{181 * time.Second, 0, false, "refused"}, // its events may have expired as well: nothing tells
+		{150 * time.Second, 0, true, "refused"},
+		{150 * time.Second, time.Hour, true, "refused"},
+		{50 * time.Second, 0, true, "found"},
 	} {
 		inWorld(t, func(w *world) {
-			s := w.server(Options{Keep: 100 * time.Second, KeepKey: time.Hour, Poll: time.Second})
+			o := Options{Keep: 100 * time.Second, MaxAge: 100 * time.Second, KeepKey: time.Hour, Poll: time.Second}
+			s, stop := w.serverUntil(o)
 			id := ""
 			if c.done {
 				id = w.submit(s, "q", task.Submission{Key: "key-q"}).ID
@@ -517,6 +520,12 @@ func TestLateRepetitions(t *testing.T) {
 					id = textOf(i["taskId"])
 				}
 			}
+			if c.keep != 0 {
+				stop()
+				o.Keep = c.keep
+				s, stop = w.serverUntil(o)
+			}
+			defer stop()
 			time.Sleep(c.after)
 			in := task.Submission{Type: "t", Key: "key-q", MaxAttempts: 3, Backoff: task.Duration(time.Second)}
 			if c.done {

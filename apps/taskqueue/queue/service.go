@@ -192,11 +192,15 @@ func (s *Service) reserve(ctx context.Context, t *task.Task, in *task.Submission
 	if ok || err != nil {
 		return known, ok, err
 	}
+	done, err := s.table.WasStored(ctx, exists.TaskID)
+	if err != nil {
+		return known, false, err
+	}
 	lost, err := s.born(exists.TaskID, t.Queue, in)
 	if err != nil {
 		return known, false, err
 	}
-	if now.After(lost.Created.Add(s.keep / 10 * 9)) { // it may have been done and have expired
+	if done || now.After(lost.Created.Add(s.table.Keep/10*9)) { // after that its events may have expired as well
 		return known, false, refuse(NotFound, nil, "key %q was used for task %s, which has been deleted since", in.Key, exists.TaskID)
 	}
 	*t = lost

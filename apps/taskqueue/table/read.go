@@ -25,6 +25,16 @@ func (t *Table) Get(ctx context.Context, id string) (found task.Task, ok bool, e
 	return readTask(of(out.Item)), true, nil
 }
 
+// WasStored reports whether a task that does not exist has existed. Its first event is
+// stored before its second step, and kept for longer than the task.
+func (t *Table) WasStored(ctx context.Context, id string) (bool, error) {
+	out, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: tableName(), Key: eventKey(id, 1), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return false, fmt.Errorf("read the first event of task %s: %w", id, err)
+	}
+	return out.Item != nil, nil
+}
+
 // History reads the events of a task, oldest first. The last one may be in the task
 // alone: then its item is written, later.
 func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
