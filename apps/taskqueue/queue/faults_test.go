@@ -241,3 +241,21 @@ func TestSlotsOfRunningTasksStay(t *testing.T) {
 		}
 	})
 }
+
+// All servers are away for more than a day while a task runs. The next server finds the claim.
+func TestClaimsOutliveTheServers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s, stop := w.serverUntil(Options{Poll: time.Second})
+		in := w.submit(s, "q", task.Submission{})
+		w.claim(s, "q", "w")
+		stop()
+		time.Sleep(30 * time.Hour)
+		s = w.server(Options{Poll: time.Second})
+		time.Sleep(time.Minute)
+		w.is(s, in.ID, task.Pending)
+		time.Sleep(20 * time.Minute)
+		if n := len(w.items("WORKERS")); n != 0 {
+			w.Errorf("%d workers without claims are left", n)
+		}
+	})
+}

@@ -13,10 +13,11 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-// NoteWorker stores that a worker was seen.
+// NoteWorker stores that a worker was seen. The item does not expire: servers find the
+// claims of a worker by it, and delete it when there are none.
 func (t *Table) NoteWorker(ctx context.Context, worker string, now time.Time) error {
 	i := workerKey(worker)
-	i["workerId"], i["seenAt"], i["expiresAt"] = text(worker), text(task.Format(now)), number(now.Add(2*task.MaxLease).Unix())
+	i["workerId"], i["seenAt"] = text(worker), text(task.Format(now))
 	if _, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: tableName(), Item: i}); err != nil {
 		return fmt.Errorf("store worker %s: %w", worker, err)
 	}
