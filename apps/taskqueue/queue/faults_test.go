@@ -259,3 +259,37 @@ func TestClaimsOutliveTheServers(t *testing.T) {
 		}
 	})
 }
+
+// A worker has two claims of one task for a moment: the first has ended and is not
+// deleted yet.
+func TestWorkersWithTwoClaimsOfOneTask(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var again atomic.Bool
+		s, _ := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if deletesClaim(in) && !again.Load() {
+				return true, errors.New("throttled")
+			}
+			return false, nil
+		}, Options{})
+		defer again.Store(true)
+		w.submit(s, "q", task.Submission{})
+		c := w.claim(s, "q", "w")
+		w.good(s.Release(w.Context(), c.ID, "w", c.Token))
+		_, err := s.ClaimTask(w.Context(), c.ID, "w", span)
+		w.good(err)
+		time.Sleep(time.Second)
+		if n := len(w.items("WORKER#w")); n != 2 {
+			w.Fatalf("the worker has %d claims", n)
+		}
+		all, err := s.Workers(w.Context())
+		w.good(err)
+		if len(all) != 1 || len(all[0].Tasks) != 1 {
+			w.Errorf("the workers are %+v", all)
+		}
+		busy, err := s.AtWork(w.Context())
+		w.good(err)
+		if len(busy) != 1 || len(busy[0].Tasks) != 1 {
+			w.Errorf("at work are %+v", busy)
+		}
+	})
+}

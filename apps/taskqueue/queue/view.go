@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/stator-db/stator/apps/taskqueue/task"
@@ -20,7 +21,9 @@ func (s *Service) Workers(ctx context.Context) ([]task.WorkerView, error) {
 			if err != nil {
 				return nil, err
 			}
-			ids = append(ids, c.Task)
+			if n := len(ids); n == 0 || ids[n-1] != c.Task { // an ended claim of the same task comes before it
+				ids = append(ids, c.Task)
+			}
 		}
 		found, err := s.table.Tasks(ctx, ids)
 		if err != nil {
@@ -60,8 +63,8 @@ func (s *Service) AtWork(ctx context.Context) ([]BusyWorker, error) {
 		if err != nil {
 			return nil, err
 		}
-		sort.Strings(tasks[w.ID])
-		views = append(views, BusyWorker{w, tasks[w.ID]})
+		slices.Sort(tasks[w.ID])
+		views = append(views, BusyWorker{w, slices.Compact(tasks[w.ID])})
 	}
 	return views, nil
 }
