@@ -2,6 +2,7 @@ package documents
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -160,8 +161,10 @@ func TestPrivateWebhooks(t *testing.T) {
 type sink struct {
 	net.Listener
 	mutex sync.Mutex
-	mails []string // recipient, and the message
-	busy  bool     // refuses all
+	mails []string          // recipient, and the message
+	busy  bool              // refuses all
+	calls int               // recipients that were named
+	no    map[string]string // replies to recipients that are refused
 }
 
 func newSink(t *testing.T) *sink {
@@ -202,7 +205,11 @@ func (s *sink) serve(conn net.Conn) {
 			say("451 try again later")
 		case verb == "RCPT":
 			to = strings.Trim(strings.TrimSpace(line[len("RCPT TO:"):]), "<>")
-			say("250 ok")
+			s.mutex.Lock()
+			s.calls++
+			no := s.no[to]
+			s.mutex.Unlock()
+			say(cmp.Or(no, "250 ok"))
 		case verb == "DATA":
 			say("354 go on")
 			var message strings.Builder
@@ -280,5 +287,50 @@ func TestMails(t *testing.T) {
 	s.passes()
 	if len(mails.mails) != 2 || mails.mails[0] != "ann@acme.example" {
 		t.Errorf("%q", mails.mails)
+	}
+}
+
+// An address that the mail server refuses does not repeat the mails to others. A final
+// refusal is not repeated at all, and the project shows it.
+func TestRefusedAddress(t *testing.T) {
+	mails := newSink(t)
+	now := new(clock)
+	s := start(t, func(o *Options) {
+		o.Now, o.Home.Now = now.Now, now.Now
+		o.SMTP, o.MailFrom = "smtp://"+mails.Addr().String(), "documents@example.com"
+	})
+	c, ids := furnished(s, "acme", "ann@acme.example")
+	in := "/v1" + fill(inProject, ids)
+	must[object](c, "PUT", in+"/reporting", object{"watchers": []string{"acmesecond@example.com", "ann@acme.example"}})
+	recipients := func(reply string) (all []string) {
+		mails.mutex.Lock()
+		mails.mails, mails.calls, mails.no = nil, 0, map[string]string{"acmesecond@example.com": reply}
+		mails.mutex.Unlock()
+		must[object](c, "POST", "/v1"+fill(inBatch, ids)+"/documents/"+ids["failed"]+"/retry", nil)
+		for i := range 6 {
+			if i == 3 {
+				mails.mutex.Lock()
+				mails.no = nil
+				mails.mutex.Unlock()
+			}
+			s.passes()
+			now.Pass(5 * time.Minute)
+		}
+		for i := 0; i < len(mails.mails); i += 2 {
+			all = append(all, mails.mails[i])
+		}
+		return all
+	}
+	if all := recipients("451 try again later"); strings.Join(all, " ") != "ann@acme.example acmesecond@example.com" || mails.calls != 5 {
+		t.Errorf("after a refusal for a time mails are sent to %q, with %d recipients", all, mails.calls)
+	}
+	if p := must[object](c, "GET", in, nil); p["problem"] != nil {
+		t.Errorf("%v", p)
+	}
+	if all := recipients("550 no such mailbox"); strings.Join(all, " ") != "ann@acme.example" || mails.calls != 2 {
+		t.Errorf("after a final refusal mails are sent to %q, with %d recipients", all, mails.calls)
+	}
+	if p := must[object](c, "GET", in, nil); !strings.Contains(p.str("problem"), "acmesecond@example.com") {
+		t.Errorf("%v", p)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	netmail "net/mail"
 	"net/smtp"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func New(server, from string, now func() time.Time) (*Sender, error) {
 
 // timeout is the time limit of one mail.
 const timeout = 30 * time.Second
+
+// ErrRefused is returned if the server refuses the address of the person for good.
+var ErrRefused = errors.New("the mail server refuses the address")
 
 // Send sends a text to one person.
 func (s *Sender) Send(ctx context.Context, to, subject, text string) error {
@@ -98,6 +102,10 @@ func (s *Sender) send(ctx context.Context, to string, message []byte) error {
 		return err
 	}
 	if err := c.Rcpt(to); err != nil {
+		var reply *textproto.Error
+		if errors.As(err, &reply) && reply.Code >= 500 {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		return err
 	}
 	w, err := c.Data()

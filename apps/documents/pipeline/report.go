@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -135,8 +136,9 @@ func (r *Reporter) hook(ctx context.Context, job table.Job, b table.Batch, p tab
 	return r.Hooks.Send(ctx, p.Webhook, p.Secret, m.Delivery, r.Store.Now(), body)
 }
 
-// mail sends a mail to each watcher that is still a member, found by email.
-func (r *Reporter) mail(ctx context.Context, _ table.Job, b table.Batch, p table.Project) error {
+// mail sends a mail to each watcher that is still a member, found by email, and did not
+// get it in an earlier attempt.
+func (r *Reporter) mail(ctx context.Context, job table.Job, b table.Batch, p table.Project) error {
 	if r.Mail == nil {
 		return nil
 	}
@@ -152,10 +154,24 @@ func (r *Reporter) mail(ctx context.Context, _ table.Job, b table.Batch, p table
 		if errors.Is(err, table.ErrNotFound) {
 			continue
 		}
-		if err == nil {
-			err = r.Mail.Send(ctx, u.Email, subject, text)
+		if err == nil && !slices.Contains(job.Mailed, u.ID.String()) {
+			err = r.mailTo(ctx, job, b, u, subject, text)
 		}
 		faults = errors.Join(faults, err)
 	}
 	return faults
+}
+
+// mailTo sends a mail to one person. If the address is refused for good, the project
+// says so, and no further attempt is made.
+func (r *Reporter) mailTo(ctx context.Context, job table.Job, b table.Batch, u table.User, subject, text string) error {
+	err := r.Mail.Send(ctx, u.Email, subject, text)
+	if errors.Is(err, mail.ErrRefused) {
+		r.Log.Warn("a mail about a batch is refused", "batch", b.ID, "tenant", b.Tenant, "error", err)
+		err = r.Store.GaveUp(ctx, b.Tenant, b.Project, fmt.Sprintf("the mail to %s was refused: %v", u.Email, err))
+	}
+	if err != nil {
+		return err
+	}
+	return r.Store.Mailed(ctx, job, u.ID)
 }

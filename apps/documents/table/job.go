@@ -45,6 +45,9 @@ type Job struct {
 	// Of HOOK and MAIL: when the batch changed, and the attempts since.
 	Changed  string `dynamodbav:"changedAt,omitempty"`
 	Attempts int    `dynamodbav:"attempts,omitempty"`
+
+	// Of MAIL: the users that need no further attempt.
+	Mailed []string `dynamodbav:"mailed,stringset,omitempty"`
 }
 
 func (j Job) key() keys.Key { return j.Tenant.Job(j.Batch, j.Kind) }

@@ -39,7 +39,7 @@ func (s *Store) startReport(b Batch, kind string) types.TransactWriteItem {
 	now := s.Now()
 	w := s.start(b, kind, now)
 	*w.Update.UpdateExpression = "SET tenantId = :tenant, projectId = :project, batchId = :batch, kind = :kind, dueAt = :due, " +
-		"GSI3PK = :GSI3PK, GSI3SK = :GSI3SK, changedAt = :due, attempts = :none REMOVE #owner"
+		"GSI3PK = :GSI3PK, GSI3SK = :GSI3SK, changedAt = :due, attempts = :none REMOVE #owner, mailed"
 	w.Update.ExpressionAttributeNames = map[string]string{"#owner": "owner"}
 	w.Update.ExpressionAttributeValues[":project"] = str(b.Project.String())
 	w.Update.ExpressionAttributeValues[":none"] = num(0)
@@ -55,6 +55,25 @@ func (s *Store) Attempted(ctx context.Context, j Job) error {
 		ConditionExpression:       aws.String("#owner = :owner"),
 		ExpressionAttributeNames:  map[string]string{"#owner": "owner"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":owner": str(j.Owner), ":one": num(1)},
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return nil
+	}
+	return err
+}
+
+// Mailed records that a user needs no further attempt of a report that the caller has
+// claimed.
+func (s *Store) Mailed(ctx context.Context, j Job, u keys.UserID) error {
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.Table,
+		Key:                      j.key().Attributes(),
+		UpdateExpression:         aws.String("ADD mailed :user"),
+		ConditionExpression:      aws.String("#owner = :owner"),
+		ExpressionAttributeNames: map[string]string{"#owner": "owner"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":owner": str(j.Owner), ":user": &types.AttributeValueMemberSS{Value: []string{u.String()}},
+		},
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
 		return nil
