@@ -223,8 +223,8 @@ func (s *System) open(ctx context.Context) (err error) {
 		return err
 	}
 	if o.Notices != "" {
-		if s.notices, err = pubsub.OpenSubscription(ctx, o.Notices); err != nil {
-			return fmt.Errorf("subscribe to notices at %s: %w", o.Notices, err)
+		if s.notices, err = o.subscribe(ctx); err != nil {
+			return err
 		}
 	}
 	extractors, err := o.extractors(ctx)
@@ -322,6 +322,14 @@ func openBucket(ctx context.Context, where string) (*blob.Bucket, error) {
 	return b, nil
 }
 
+func (o *Options) subscribe(ctx context.Context) (*pubsub.Subscription, error) {
+	notices, err := pubsub.OpenSubscription(ctx, o.Notices)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to notices at %s: %w", o.Notices, err)
+	}
+	return notices, nil
+}
+
 // Process ingests files from the inbox and processes batches, until the context
 // ends.
 func (s *System) Process(ctx context.Context) error {
@@ -329,7 +337,10 @@ func (s *System) Process(ctx context.Context) error {
 	group.Go(func() error { return s.Runner.Run(ctx) })
 	group.Go(func() error { return s.Ingest.Run(ctx) })
 	if s.notices != nil {
-		group.Go(func() error { return s.Ingest.Listen(ctx, s.notices) })
+		group.Go(func() error {
+			s.Ingest.Follow(ctx, s.notices, s.o.subscribe)
+			return nil
+		})
 	}
 	return group.Wait()
 }

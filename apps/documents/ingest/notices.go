@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"gocloud.dev/pubsub"
 )
@@ -71,9 +73,47 @@ func names(body []byte) ([]string, error) {
 	return all, nil
 }
 
-// Listen ingests the files of notices, until the context ends. A notice is
-// acknowledged when its files are recorded. An invalid notice is logged and
-// dropped: the next pass through the inbox finds its files.
+// Follow listens to a subscription until the context ends. If it fails, it is opened
+// again after a time: files are ingested without notices too, only later.
+func (i *Ingest) Follow(ctx context.Context, first *pubsub.Subscription, open func(context.Context) (*pubsub.Subscription, error)) {
+	notices := first // the caller shuts it down
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		began := time.Now()
+		var err error
+		if notices == nil {
+			notices, err = open(ctx)
+		}
+		if err == nil {
+			err = i.Listen(ctx, notices)
+			if notices != first {
+				err = errors.Join(err, shutDown(notices))
+			}
+			notices = nil
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			wait = time.Second
+		}
+		i.Log.Error("notices of new files cannot be received; the inbox is still listed", "error", err, "again in", wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func shutDown(notices *pubsub.Subscription) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return notices.Shutdown(ctx)
+}
+
+// Listen ingests the files of notices, until the context ends or the subscription
+// fails. A notice is acknowledged in every case: if it is invalid, or its files cannot
+// be ingested now, the next pass through the inbox finds the files.
 func (i *Ingest) Listen(ctx context.Context, notices *pubsub.Subscription) error {
 	for {
 		message, err := notices.Receive(ctx)
@@ -90,11 +130,7 @@ func (i *Ingest) Listen(ctx context.Context, notices *pubsub.Subscription) error
 			continue
 		}
 		if err := i.Take(ctx, files); err != nil {
-			i.Log.Error("ingesting the files of a notice failed; retrying", "error", err)
-			if message.Nackable() {
-				message.Nack()
-				continue
-			}
+			i.Log.Error("ingesting the files of a notice failed; they stay in the inbox", "error", err)
 		}
 		message.Ack()
 	}
