@@ -226,7 +226,7 @@ func (s *System) join(ctx context.Context, o Options, count *meter.Meter) error 
 				Jobs: s.Jobs, Batches: s.Batches, Upstream: api, Send: s.Queue.Send,
 				Sweeper: &poller.Sweeper{
 					Jobs: s.Jobs, Send: s.Queue.Send, Log: o.Log, Meter: count,
-					Lease: o.Lease, Resend: o.Resend, MaxTries: o.MaxTries, Volatile: s.Queue.Volatile,
+					Lease: o.Lease, Resend: o.Resend, MaxTries: o.MaxTries, Timeout: o.Timeout, Volatile: s.Queue.Volatile,
 				},
 				Every: o.Every, Timeout: o.Timeout, Small: o.Small, Log: o.Log, Meter: count,
 			},

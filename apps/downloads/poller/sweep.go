@@ -25,6 +25,7 @@ type Sweeper struct {
 	Lease    time.Duration // how long a claim lasts without a heartbeat
 	Resend   time.Duration // how long a job may be available before its message is sent again
 	MaxTries int           // lost claims before the job ends in Error
+	Timeout  time.Duration // time limit of a batch
 
 	// Volatile is set if messages are lost with the process: a job that is available
 	// and whose message this process has not sent is sent at once.
@@ -44,6 +45,7 @@ type sign struct {
 	claim  string
 	at     int64 // the last heartbeat or message
 	since  time.Time
+	asked  int64 // epoch ms; when this process sent the message for another reason than a sweep, or 0
 }
 
 // perSweep is the maximum number of jobs of a status in a sweep.
@@ -60,7 +62,7 @@ func (s *Sweeper) now() time.Time {
 func (s *Sweeper) Sent(id string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.remember(id, sign{status: ledger.Available, since: s.now()})
+	s.remember(id, sign{status: ledger.Available, since: s.now(), asked: s.Jobs.Now().UnixMilli()})
 }
 
 func (s *Sweeper) remember(id string, as sign) {
@@ -89,7 +91,7 @@ func (s *Sweeper) Inspect(ctx context.Context, j *ledger.Job) error {
 }
 
 func (s *Sweeper) inspect(ctx context.Context, j *ledger.Job) error {
-	is := sign{j.Status, j.Claim, j.HeartbeatAt, s.now()}
+	is := sign{status: j.Status, claim: j.Claim, at: j.HeartbeatAt, since: s.now()}
 	switch j.Status {
 	case ledger.Available:
 		is.claim, is.at = "", j.SentAt
@@ -102,14 +104,16 @@ func (s *Sweeper) inspect(ctx context.Context, j *ledger.Job) error {
 	if known && last.status == is.status && last.claim == is.claim && (last.at == is.at || last.at == 0) {
 		is.since = last.since
 	}
+	if known && last.status == is.status {
+		is.asked = last.asked
+	}
 	s.remember(j.FileID, is)
-	watched := s.now().Sub(is.since)
 	if j.Status == ledger.Available {
-		return s.resend(ctx, j, watched, !known && s.Volatile)
+		return s.resend(ctx, j, is, !known && s.Volatile)
 	}
 	// The lease is measured by this process's own timer, so that neither the clock of
 	// the writer nor a jump of ours makes a live claim look dead.
-	if watched <= s.Lease {
+	if s.now().Sub(is.since) <= s.Lease {
 		return nil
 	}
 	return s.free(ctx, j)
@@ -185,21 +189,32 @@ func (s *Sweeper) free(ctx context.Context, j *ledger.Job) error {
 // resend sends the message of a job that no downloader claims: after Resend, and then
 // each time twice as late, since a message that waits behind others is not lost. Only
 // the sweeper that records the time sends; if it crashes in between, a later one does.
-func (s *Sweeper) resend(ctx context.Context, j *ledger.Job, watched time.Duration, lost bool) error {
-	interval := max(s.Resend, time.Duration(j.SentAt-j.StatusUpdatedAt)*time.Millisecond)
+func (s *Sweeper) resend(ctx context.Context, j *ledger.Job, is sign, lost bool) error {
+	interval := s.interval(j, is.asked)
 	silent := s.Jobs.Now().Sub(time.UnixMilli(j.SentAt))
-	if !lost && silent < interval && watched < interval {
+	if !lost && silent < interval && s.now().Sub(is.since) < interval {
 		return nil
 	}
 	after, err := s.Jobs.Touch(ctx, j)
 	if err != nil {
 		return err
 	}
-	s.remember(j.FileID, sign{status: ledger.Available, at: after.SentAt, since: s.now()})
+	s.remember(j.FileID, sign{status: ledger.Available, at: after.SentAt, since: s.now(), asked: is.asked})
 	if err := s.Send(ctx, j.FileID); err != nil {
 		return err
 	}
 	s.Log.Info("a message was sent again", "file", j.FileID)
 	s.Meter.Recovered("resent")
 	return nil
+}
+
+// interval returns how long the last message of a job may be unanswered. It doubles from when
+// the job became available or was requeued. It is at most an eighth of a batch's time, since a
+// job that has been available for long may have been requeued by an earlier process.
+func (s *Sweeper) interval(j *ledger.Job, asked int64) time.Duration {
+	interval := time.Duration(j.SentAt-max(j.StatusUpdatedAt, asked)) * time.Millisecond
+	if s.Timeout > 0 {
+		interval = min(interval, s.Timeout/8)
+	}
+	return max(s.Resend, interval)
 }
