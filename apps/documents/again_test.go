@@ -88,3 +88,35 @@ func TestKeyIsUsedAgain(t *testing.T) {
 	}
 	s.later(now)
 }
+
+// A file of the name of a recorded document is a duplicate, and does not replace the
+// document's file.
+func TestDuplicateDoesNotReplaceTheFile(t *testing.T) {
+	s := start(t, nil)
+	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	folder := inbox(c, project, workflow, "november")
+	name, data, _ := invoiceOf(1, 1)
+	s.drop(folder+name, data)
+	s.passes()
+	id := inboxBatch(c, project, workflow, "november")
+	path := "/v1/projects/" + project + "/batches/" + id + "/documents/" + s.documentsOf(s.batchOf(id))[0].ID.String()
+	other, more, _ := invoiceOf(1, 2)
+	for _, with := range []bool{false, true} {
+		s.drop(folder+name, []byte("something else"))
+		if with {
+			s.drop(folder+other, more) // a new file at the same time
+		}
+		s.passes()
+		if status, file := c.request("GET", path+"/file", nil); status != 200 || file != string(data) {
+			t.Errorf("the file is now %d %.60q", status, file)
+		}
+		if left := s.left(nil, 0); left != 0 {
+			t.Errorf("%d files are left in the inbox", left)
+		}
+	}
+	b := s.batchOf(id)
+	if b.Documents != 2 {
+		t.Errorf("%+v", b)
+	}
+	s.consistent(b)
+}

@@ -137,6 +137,15 @@ func (a arrival) document(b keys.BatchID) keys.DocumentID {
 	return keys.DeriveID[keys.DocumentID](b.String(), "inbox", a.file)
 }
 
+// ids returns the ids of the documents of files in a batch.
+func ids(b keys.BatchID, files []arrival) []keys.DocumentID {
+	var all []keys.DocumentID
+	for _, a := range files {
+		all = append(all, a.document(b))
+	}
+	return all
+}
+
 // Take ingests the files with these names. Some may no longer exist, or be
 // ingested already.
 func (i *Ingest) Take(ctx context.Context, names []string) error {
@@ -187,8 +196,17 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 	if files, err = i.ready(ctx, id, files); err != nil || len(files) == 0 {
 		return err
 	}
+	recorded, err := i.Store.Recorded(ctx, first.tenant, id, ids(id, files))
+	if err != nil {
+		return err
+	}
 	var documents []table.NewDocument
+	var taken []arrival
 	for _, a := range files {
+		if recorded[a.document(id)] {
+			taken = append(taken, a) // a copy would replace the file of the document
+			continue
+		}
 		d := table.NewDocument{ID: a.document(id), Name: a.file}
 		d.Object = a.tenant.File(id, d.ID)
 		err := i.Bucket.Copy(ctx, d.Object.String(), a.name, nil)
@@ -199,20 +217,24 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 		if err != nil {
 			return fmt.Errorf("copy a file: %w", err)
 		}
-		documents = append(documents, d)
+		documents, taken = append(documents, d), append(taken, a)
 	}
-	if len(documents) == 0 {
-		return nil
-	}
-	added, err := i.record(ctx, table.NewBatch{ID: id, Workflow: w, Name: first.folder, Documents: documents})
-	if err != nil {
-		return err
+	added := 0
+	if len(documents) > 0 {
+		if added, err = i.record(ctx, table.NewBatch{ID: id, Workflow: w, Name: first.folder, Documents: documents}); err != nil {
+			return err
+		}
 	}
 	i.Files.WithLabelValues("new").Add(float64(added))
-	i.Files.WithLabelValues("duplicate").Add(float64(len(documents) - added))
+	i.Files.WithLabelValues("duplicate").Add(float64(len(taken) - added))
 	if added > 0 {
 		i.Wake()
 	}
+	return i.remove(ctx, taken)
+}
+
+// remove removes files from the inbox.
+func (i *Ingest) remove(ctx context.Context, files []arrival) error {
 	for _, a := range files {
 		if err := i.Bucket.Delete(ctx, a.name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 			return fmt.Errorf("remove a file from the inbox: %w", err)
@@ -224,11 +246,7 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 // ready returns the files that can be copied. Those whose batch or document is being
 // deleted stay in the inbox until that has ended: the deletion would delete the copies.
 func (i *Ingest) ready(ctx context.Context, id keys.BatchID, files []arrival) ([]arrival, error) {
-	var ids []keys.DocumentID
-	for _, a := range files {
-		ids = append(ids, a.document(id))
-	}
-	deleted, err := i.Store.Deleting(ctx, files[0].tenant, id, ids)
+	deleted, err := i.Store.Deleting(ctx, files[0].tenant, id, ids(id, files))
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,23 @@ func (s *Store) Deleting(ctx context.Context, t keys.Tenant, b keys.BatchID, doc
 	return deleted, nil
 }
 
+// Recorded returns which of the documents a batch has.
+func (s *Store) Recorded(ctx context.Context, t keys.Tenant, b keys.BatchID, documents []keys.DocumentID) (map[keys.DocumentID]bool, error) {
+	var wanted []keys.Key
+	for _, d := range documents {
+		wanted = append(wanted, t.Document(b, d))
+	}
+	there, err := s.there(ctx, wanted...)
+	if err != nil {
+		return nil, err
+	}
+	recorded := make(map[keys.DocumentID]bool)
+	for i, d := range documents {
+		recorded[d] = there[wanted[i]]
+	}
+	return recorded, nil
+}
+
 // there returns which items exist now.
 func (s *Store) there(ctx context.Context, all ...keys.Key) (map[keys.Key]bool, error) {
 	type name struct{ PK, SK string }
