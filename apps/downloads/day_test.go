@@ -13,6 +13,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/upstream"
 	"github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 var keyFolder string
@@ -79,6 +80,7 @@ func TestTen(t *testing.T) {
 
 // A day of five thousand files (of some hundred under the race detector), checked by BatchIndex, and a second batch of it.
 func TestThousands(t *testing.T) {
+	hometest.Unusual(t)
 	const n = manyFiles
 	r := start(t, func(o *downloads.Options, u *stand.Options) {
 		u.Files, u.Size = n, 200

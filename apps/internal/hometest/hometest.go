@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,12 +101,19 @@ func counts(t testing.TB, client *http.Client, url string) []byte {
 // tests is saved, in one folder for each application.
 const TrafficFolder = "APPS_TRAFFIC"
 
-var saved atomic.Int64
+var (
+	saved   atomic.Int64
+	unusual sync.Map // names of tests
+)
+
+// Unusual declares that a test's requests are unusually large, so that their units say
+// nothing about the model. Its traffic is not saved.
+func Unusual(t testing.TB) { unusual.Store(t.Name(), true) }
 
 // save saves the traffic of a test, if the environment asks for it.
 func save(test string, text []byte) error {
 	folder := os.Getenv(TrafficFolder)
-	if folder == "" {
+	if _, without := unusual.Load(test); without || folder == "" {
 		return nil
 	}
 	here, err := os.Getwd() // the package's folder
