@@ -6,8 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -55,8 +59,22 @@ func (k *Kafka) Check() error {
 		return errors.New("the client certificate and its key must be set together")
 	case !k.secured() && (k.CA != "" || k.Cert != ""):
 		return errors.New("certificates are set, but no address of Kafka begins with tls://")
-	case !k.secured() && (k.SASL == "plain" || k.SASL == "aws-iam") && !k.local():
+	case k.exposed() && !k.local():
 		return fmt.Errorf("SASL %s would send credentials in plain text: write the addresses as tls://host:port", k.SASL)
+	}
+	return nil
+}
+
+// exposed reports whether credentials are sent in plain text.
+func (k *Kafka) exposed() bool { return !k.secured() && (k.SASL == "plain" || k.SASL == "aws-iam") }
+
+const dialTimeout = 10 * time.Second
+
+// onlyLocal rejects connections to other machines. A broker on this one, such as a
+// tunnel, may name others, to which the client connects.
+func onlyLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("Kafka's broker at %s is on another machine, to which credentials would be sent in plain text: write the addresses as tls://host:port", address)
 	}
 	return nil
 }
@@ -97,6 +115,9 @@ func (k *Kafka) options() ([]kgo.Opt, error) {
 			return nil, err
 		}
 		options = append(options, kgo.DialTLSConfig(settings))
+	}
+	if k.exposed() {
+		options = append(options, kgo.Dialer((&net.Dialer{Timeout: dialTimeout, ControlContext: onlyLocal}).DialContext))
 	}
 	if m := k.mechanism(); m != nil {
 		options = append(options, kgo.SASL(m))
