@@ -359,3 +359,25 @@ func TestPageIsLive(t *testing.T) {
 		t.Errorf("choosing a goal on the page: %v", err)
 	}
 }
+
+// A change of another process after one of this process is not taken as the state that
+// the page has read.
+func TestPolledChangeAfterOwnChange(t *testing.T) {
+	f := newFront(t, "Ana Silva")
+	f.Live.Poll = 300 * time.Millisecond
+	next, stop := f.listen(f.openPage())
+	defer stop()
+	f.deposit("SAVINGS_ACCOUNT", 40000)
+	next()
+	f.openPage() // what the script does
+	balance := goals.Money(45000)
+	e := goals.Event{Type: goals.Deposit, EventID: uuid.NewString(), PersonID: ana, OccurredAt: time.Now(), Balance: &balance}
+	p, _ := e.Pending("SAVINGS_ACCOUNT", time.Now())
+	if wrote, err := f.Tables.Save(t.Context(), p); err != nil || !wrote {
+		t.Fatal(wrote, err)
+	}
+	_, _, header := f.ask("GET", "/api/people/"+ana+"/goals", "")
+	defer time.AfterFunc(20*time.Second, stop).Stop()
+	for next() != header.Get("ETag") { // fails when the stream ends
+	}
+}

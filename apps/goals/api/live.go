@@ -150,7 +150,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-woken:
-			tag = "" // the next poll compares with what it finds
+			// It is not known which state the page reads: another process may change it before or
+			// after that. So the next poll notifies the page once more.
+			tag = ""
 			if _, err := fmt.Fprint(w, "data: changed\n\n"); err != nil {
 				return
 			}
@@ -162,10 +164,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		if err != nil || now.tag == tag {
 			continue // the next poll retries
 		}
-		known := tag != ""
-		if tag = now.tag; !known {
-			continue // the page has read this state
-		}
+		tag = now.tag
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", tag); err != nil {
 			return
 		}
