@@ -143,6 +143,19 @@ func traffic(t *testing.T, key *rsa.PrivateKey, keyFile string) *downloads.Syste
 	s.Keeper.Poller.Sweeper.Resend, s.Keeper.Poller.Sweeper.Volatile = time.Hour, false
 	u.Day(date(5), 1)
 	run(func() { until("a day times out", ended(trigger(5))) })
+	// Its file is claimed by a downloader that dies, and an operator queues it again.
+	for j, err := range s.Jobs.ByStatus(ctx, ledger.Available) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed, err := s.Jobs.Claim(ctx, j.FileID, "dead")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Jobs.Requeue(ctx, claimed, false); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	for _, args := range [][]string{{"status", date(0), "--files"}, {"status", date(5), "--status", "timeout"}, {"files", ledger.ScheduledID(date(0)), "--status", "completed"},
 		{"stuck", "--older", "0s", "--status", "available"}, {"counts"}, {"files", ledger.ScheduledID(date(0))}} {
