@@ -174,7 +174,7 @@ type candidate struct {
 	spans []span
 }
 
-// find searches for one field: after, beside or below a label first, then anywhere
+// find searches for one field: after, to the right of or below a label first, then anywhere
 // by its pattern.
 func (f *finder) find(ctx context.Context, s *Spec) (Field, error) {
 	best, err := f.byLabel(ctx, s)

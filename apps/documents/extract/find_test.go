@@ -21,7 +21,7 @@ func TestWideTexts(t *testing.T) {
 		"over a row of numbers": labels + "\n" + strings.Repeat("1.50 \t", 100_000),
 		"one column":            strings.Repeat("Total\n", 100_000),
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		began := time.Now()
 		_, err := builtin().Extract(ctx, File{"a.txt", []byte(text)}, e)
 		cancel()
@@ -37,9 +37,8 @@ func TestFindEnds(t *testing.T) {
 	text := strings.Repeat("Total\t", maxText/12) + "\n" + strings.Repeat("xyz ", maxText/8)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	began := time.Now()
-	_, err := builtin().Extract(ctx, File{"a.txt", []byte(text)}, extraction(t, wideExtraction))
-	if took := time.Since(began); !IsUnreadable(err) || took > 20*time.Second {
-		t.Errorf("%v after %v", err, took)
+	// Without the context it would take hours, and find nothing without an error.
+	if _, err := builtin().Extract(ctx, File{"a.txt", []byte(text)}, extraction(t, wideExtraction)); !IsUnreadable(err) {
+		t.Error(err)
 	}
 }

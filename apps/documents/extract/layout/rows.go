@@ -34,7 +34,7 @@ func rows(cells []piece) []rowOf {
 	return all
 }
 
-// takes reports whether a cell is at the height of the row, and beside its cells.
+// takes reports whether a cell is at the height of the row, and next to its cells.
 func (r rowOf) takes(c piece) bool {
 	near := false
 	for _, o := range r {
