@@ -11,6 +11,11 @@ RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+TESTSUM    := $(GO) run gotest.tools/gotestsum@v1.13.0
+# TEST runs go test. It leaves the skipped tests to the summary at the end of make test.
+TEST       = $(TESTSUM) --format standard-quiet --hide-summary skipped --jsonfile $(CURDIR)/bin/tests/$(1).json --
+# The Debian packages with the servers and programs that tests use: tests without theirs are skipped.
+COMPANIONS := postgresql rabbitmq-server tesseract-ocr poppler-utils chromium prometheus jq e2fsprogs xfsprogs python3-venv
 
 .DEFAULT_GOAL := help
 .PHONY: help test modules format vet unit lint vulncheck conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench differ micro prose clean
@@ -20,7 +25,30 @@ help: ## print these targets
 
 include cluster/build.mk
 
-test: modules format vet unit ## check format, vet, floors and documents, and run all tests with the race detector
+# moto_server, for tests with SQS and S3: the installed one, or one in a virtual environment of Python.
+MOTO       = $(or $(shell command -v moto_server),$(wildcard $(CURDIR)/bin/moto/bin/moto_server))
+MOTO_NEEDS := apps/internal/mototest/requirements.txt
+
+test: modules companions moto format vet unit ## check format, vet, floors and documents, run all tests with the race detector, and list those that were skipped
+
+.PHONY: companions skipped
+companions: # install what is missing of $(COMPANIONS), if that is possible; COMPANIONS= leaves them out
+	@missing=$$(for p in $(COMPANIONS); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "tests with these programs are skipped unless they are installed:" $$missing >&2; exit 0; fi; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	(apt-get -qq update && timeout 600 apt-get -qq install -y --no-install-recommends $$missing) >/dev/null || \
+		echo "these packages could not be installed, and tests with them are skipped:" $$missing >&2
+
+.PHONY: moto
+moto: # install moto in bin/moto if it is missing and pip can; COMPANIONS= leaves it out
+	@if [ -n "$(MOTO)" ] || [ -z "$(COMPANIONS)" ]; then exit 0; fi; \
+	(python3 -m venv bin/moto && timeout 600 bin/moto/bin/pip install -q --disable-pip-version-check --no-deps -r $(MOTO_NEEDS)) >/dev/null 2>&1 || \
+		{ rm -rf bin/moto; echo "moto could not be installed with pip, and tests with SQS and S3 are skipped" >&2; }
+
+skipped: # list the tests that were skipped, with the reasons
+	@cat bin/tests/*.json | $(TESTSUM) --raw-command --format none -- cat
 
 modules: # download what the tests need
 	$(GO) mod download
@@ -36,26 +64,24 @@ vet:
 # allocations, run without it.
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
-	$(GO) test $(RACE) -timeout 15m ./...
-	$(if $(RACE),$(GO) test -run 'Allocations|Region|TwoServers' . ./internal/...)
-	cd bench && $(GO) vet ./... && $(GO) test ./...
-	cd differ && $(GO) vet ./... && $(GO) test ./...
+	rm -rf bin/tests bin/traffic && mkdir -p bin/tests
+	$(call TEST,all) $(RACE) -timeout 15m ./...
+	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers' . ./internal/...)
+	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
+	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
-	rm -rf bin/traffic
-	cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test $(RACE) -count=1 -timeout 15m ./...
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(RACE) -count=1 -timeout 15m ./...
 	$(MAKE) drift
-	$(if $(RACE),cd apps && $(GO) test -run Thousands ./downloads)
-
-# The model of documents does not have all that the application sends yet.
-DRIFT_APPS := taskqueue downloads goals
+	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
+	@$(MAKE) -s skipped
 
 .PHONY: drift traffic
 drift: build # compare the saved traffic of the applications' tests with their models
-	set -e; for a in $(DRIFT_APPS); do bin/stator model drift apps/$$a/$$a.model.yaml --traffic bin/traffic/$$a; done
+	set -e; for a in $(APPS); do bin/stator model drift apps/$$a/$$a.model.yaml --traffic bin/traffic/$$a; done
 
 traffic: ## run the tests of the applications, and compare their traffic with the models
 	rm -rf bin/traffic
-	cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
 	$(MAKE) drift
 
 lint: ## run golangci-lint
@@ -137,4 +163,5 @@ clients: ## run well-known client libraries against stator; needs npm, and skips
 	cd clients/node && npm ci && npm test
 	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
+	cd clients/go && $(GO) run ./serving --throttle --in ../python/throttle python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --in .. ./aws-cli.sh

@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
@@ -92,6 +93,11 @@ type Options struct {
 	// enabled from now on.
 	ShardDuration time.Duration
 
+	// Throttle rejects requests that exceed the throughput of a table, a global
+	// secondary index or a partition, as DynamoDB does; see docs/throttling.md. It
+	// cannot be combined with Engine.
+	Throttle bool
+
 	// AllowedHosts are the names of the public DNS by which Handler is reached:
 	// a name, all names below one (*.example.org), or all names (*). Requests
 	// for other names of the public DNS are rejected, because a web page could
@@ -140,6 +146,7 @@ type DB struct {
 	backupFiles blob.Place
 	buckets     map[string]blob.Place
 	transfers   *transfer.Store
+	scaling     *autoscaling.Store
 	handler     http.Handler
 	direct      http.Handler // accepts any host
 
@@ -187,6 +194,9 @@ func (o *Options) check() error {
 			return fmt.Errorf("%s is %v, but must not be negative", d.name, d.value)
 		}
 	}
+	if o.Throttle && o.Engine != "" {
+		return errors.New("the option Throttle cannot be combined with Engine: the servers of a cluster do not share their limits yet")
+	}
 	return nil
 }
 
@@ -215,7 +225,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d, err := db.Open(ctx, engine, db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, OpenBackup: backup.Contents(backupFiles)})
+	d, err := db.Open(ctx, engine, db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)})
 	if err != nil {
 		return nil, errors.Join(err, backupFiles.Close(), engine.Close())
 	}
@@ -226,8 +236,13 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	scaling := autoscaling.Options{Log: o.Log}
+	if o.Engine == "" { // the servers of a cluster do not know what the others consume
+		scaling.Consumed = d.Consumed
+	}
+	s.scaling = autoscaling.Open(ctx, d, scaling)
 	from := source(engine, d)
-	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Source: from})
+	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from})
 	direct := server.New(service, o.Log, process.AvailableMemory())
 	if from != nil {
 		direct.Expose(from.Metrics)
@@ -351,6 +366,9 @@ func (d *DB) Close() error {
 	d.backups.Close()
 	if d.transfers != nil {
 		d.transfers.Close()
+	}
+	if d.scaling != nil {
+		d.scaling.Close()
 	}
 	var bucketsErr error
 	for _, bucket := range d.buckets {

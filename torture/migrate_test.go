@@ -19,7 +19,10 @@ import (
 	"time"
 )
 
-var migrateItems = flag.Int("torture.migrate-items", 0, "items of a migration; defaults to 300, and to 20,000 in the long form")
+var (
+	migrateItems  = flag.Int("torture.migrate-items", 0, "items of a migration; defaults to 300, and to 20,000 in the long form")
+	migrateWrites = flag.Int("torture.migrate-writes", 0, "writes a second during a migration; defaults to 40, and to 1,000 in the long form")
+)
 
 // migration is a design change: two models, and what becomes of an item.
 type migration struct {
@@ -114,10 +117,12 @@ type migrating struct {
 	data, addr string
 	files      [2]string
 	server     *process
-	side       int           // the side that the application uses
-	versions   []int         // of each item; -1 if it is deleted
-	pause      time.Duration // between two writes of a writer
+	side       int   // the side that the application uses
+	versions   []int // of each item; -1 if it is deleted
+	writers    int
+	rate       int // writes a second of all writers
 	writes     atomic.Int64
+	working    time.Duration // the time of these writes
 	reads      atomic.Int64
 }
 
@@ -154,13 +159,22 @@ func (m *migrating) until(operation string, body, reply any) {
 }
 
 // write changes the items of one writer. Each write replaces an item under its
-// key, or deletes it; the first items are never deleted.
+// key, or deletes it; the first items are never deleted. A write is due at its time,
+// whether or not the one before was answered in time: one after the other, a writer
+// would send as many as the latency of the server allows. After a kill of the server
+// it does not catch up.
 func (m *migrating) write(r *rand.Rand, first, step int, stop <-chan struct{}) {
+	every := time.Second * time.Duration(m.writers) / time.Duration(m.rate)
+	due := time.Now().Add(time.Duration(r.Int64N(int64(every))))
 	for n := first; ; n = first + step*r.IntN((len(m.versions)-first)/step) {
+		if late := time.Since(due); late > time.Second {
+			due = time.Now()
+		}
 		select {
 		case <-stop:
 			return
-		default:
+		case <-time.After(time.Until(due)):
+			due = due.Add(every)
 		}
 		table := m.tables[m.side]
 		old := m.versions[n]
@@ -178,7 +192,6 @@ func (m *migrating) write(r *rand.Rand, first, step int, stop <-chan struct{}) {
 			m.versions[n] = version
 		}
 		m.writes.Add(1)
-		time.Sleep(m.pause)
 	}
 }
 
@@ -207,16 +220,18 @@ func (m *migrating) read(r *rand.Rand, stop <-chan struct{}) {
 // work runs the application while fn runs.
 func (m *migrating) work(fn func()) {
 	stop := make(chan struct{})
+	began := time.Now()
 	var group sync.WaitGroup
-	for i := range 2 {
+	for i := range m.writers {
 		r := rand.New(rand.NewPCG(m.seed, m.Uint64()))
-		group.Go(func() { m.write(r, 10+i, 2, stop) })
+		group.Go(func() { m.write(r, 10+i, m.writers, stop) })
 	}
 	r := rand.New(rand.NewPCG(m.seed, m.Uint64()))
 	group.Go(func() { m.read(r, stop) })
 	fn()
 	close(stop)
 	group.Wait()
+	m.working += time.Since(began)
 }
 
 // restart kills the server and starts it again at the same address.
@@ -240,7 +255,7 @@ func (m *migrating) serve() {
 
 // migrator returns a command of the migration.
 func (m *migrating) migrator(name string, flags ...string) (*exec.Cmd, *bytes.Buffer) {
-	args := append([]string{"model", "migrate", name, m.files[0], m.files[1], "--endpoint", "http://" + m.addr, "--preview"}, flags...)
+	args := append([]string{"model", "migrate", name, m.files[0], m.files[1], "--endpoint", "http://" + m.addr}, flags...)
 	cmd := command(m.TB, args...)
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -334,13 +349,20 @@ func (m *migrating) check(side int) {
 // fill stores the items before the migration.
 func (m *migrating) fill(items int) {
 	m.versions = make([]int, items)
-	for from := 0; from < items; from += 25 {
-		var puts []object
-		for n := from; n < min(items, from+25); n++ {
-			puts = append(puts, object{"PutRequest": object{"Item": m.item(n, 0)}})
-		}
-		m.until("BatchWriteItem", object{"RequestItems": object{m.tables[0]: puts}}, nil)
+	const batch, fillers = 25, 8
+	var group sync.WaitGroup
+	for i := range fillers {
+		group.Go(func() {
+			for from := i * batch; from < items; from += fillers * batch {
+				var puts []object
+				for n := from; n < min(items, from+batch); n++ {
+					puts = append(puts, object{"PutRequest": object{"Item": m.item(n, 0)}})
+				}
+				m.until("BatchWriteItem", object{"RequestItems": object{m.tables[0]: puts}}, nil)
+			}
+		})
 	}
+	group.Wait()
 }
 
 func newMigrating(g *rig, c migration) *migrating {
@@ -372,18 +394,21 @@ func TestKilledMigrationsLoseNothing(t *testing.T) {
 	names := slices.Sorted(maps.Keys(migrations))
 	first := g.IntN(len(names)) // the short form has one case
 	// The migrator has to be faster than the writes, also with the race detector on a busy machine.
-	items, between, pause := 300, 3*time.Second, 50*time.Millisecond
+	items, between, writers, rate := 300, 3*time.Second, 2, 40
 	if *long {
-		items, between, pause = 20_000, 10*time.Second, 2*time.Millisecond
+		items, between, writers, rate = 20_000, 10*time.Second, 32, 1000
 	}
 	if *migrateItems > 0 {
 		items = *migrateItems
+	}
+	if *migrateWrites > 0 {
+		rate = *migrateWrites
 	}
 	for n := range g.rounds(1) {
 		name := names[(first+n)%len(names)]
 		g.Logf("%s, %d items", name, items)
 		m := newMigrating(g, migrations[name])
-		m.pause = pause
+		m.writers, m.rate = writers, rate
 		m.fill(items)
 		m.work(func() {
 			// Each process may run longer than the last one, so that one ends.
@@ -404,6 +429,7 @@ func TestKilledMigrationsLoseNothing(t *testing.T) {
 		}
 		m.must("drop", "--yes", "--window", "0s")
 		m.check(1)
+		g.Logf("%d writes in %s, %.0f a second", m.writes.Load(), m.working.Round(time.Second), float64(m.writes.Load())/m.working.Seconds())
 		g.count("migrations", 1)
 		g.count("writes", int(m.writes.Load()))
 		g.count("reads", int(m.reads.Load()))

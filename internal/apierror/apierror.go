@@ -71,12 +71,14 @@ func (e *Error) Type() string {
 	switch e.Code {
 	case "ValidationException":
 		return "com.amazon.coral.validate#" + e.Code
-	case "SerializationException", "UnknownOperationException", "AccessDeniedException",
+	case "SerializationException", "UnknownOperationException", "AccessDeniedException", "InternalFailure",
 		"MissingAuthenticationTokenException", "IncompleteSignatureException",
 		"InvalidSignatureException", "UnrecognizedClientException":
 		return "com.amazon.coral.service#" + e.Code
 	case "ThrottlingException":
 		return "com.amazon.coral.availability#" + e.Code
+	case "ObjectNotFoundException", "InvalidNextTokenException", "TooManyTagsException":
+		return e.Code // of Application Auto Scaling
 	}
 	return "com.amazonaws.dynamodb.v20120810#" + e.Code
 }
@@ -85,7 +87,8 @@ func (e *Error) Type() string {
 // two ways.
 func (e *Error) MessageMember() string {
 	switch e.Code {
-	case "SerializationException", "AccessDeniedException", "TransactionCanceledException":
+	case "SerializationException", "AccessDeniedException", "TransactionCanceledException",
+		"ObjectNotFoundException", "InvalidNextTokenException", "TooManyTagsException":
 		return "Message"
 	}
 	return "message"
@@ -137,6 +140,14 @@ func Serialization(format string, args ...any) *Error {
 // UnknownOperation is a target that names no operation.
 func UnknownOperation() *Error { return fault("UnknownOperationException", "") }
 
+// InternalFailure is a request that makes the service fail, always and without
+// a message: DynamoDB does not check it.
+func InternalFailure() *Error {
+	e := fault("InternalFailure", "")
+	e.Status = http.StatusInternalServerError
+	return e
+}
+
 // AccessDenied is a request that the caller may not make.
 func AccessDenied(format string, args ...any) *Error {
 	return fault("AccessDeniedException", format, args...)
@@ -163,6 +174,21 @@ func InUse(format string, args ...any) *Error {
 // LimitExceeded is a request that would exceed a limit of the account.
 func LimitExceeded(format string, args ...any) *Error {
 	return fault("LimitExceededException", format, args...)
+}
+
+// ObjectNotFound is an object of Application Auto Scaling that does not exist.
+func ObjectNotFound(format string, args ...any) *Error {
+	return fault("ObjectNotFoundException", format, args...)
+}
+
+// InvalidNextToken is a token that no earlier page of a list had.
+func InvalidNextToken() *Error {
+	return fault("InvalidNextTokenException", "The NextToken is not valid.")
+}
+
+// TooManyTags is a scalable target that would have too many tags.
+func TooManyTags(most int) *Error {
+	return fault("TooManyTagsException", "A scalable target can have at most %d tags.", most)
 }
 
 // ConditionFailed is a condition that does not hold. Detail, which may be

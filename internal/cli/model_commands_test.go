@@ -55,7 +55,7 @@ func TestModelProveEndpoint(t *testing.T) {
 		ok             bool
 		want           string
 	}{
-		{"the same", endpoint, true, "28 of 28 access patterns behaved as predicted"},
+		{"the same", endpoint, true, "30 of 30 access patterns behaved as predicted"},
 		{"another", proxy, false, `"get batch", request 1 of run 1: units of data-download-batches predicted 1, actual 7`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func trafficFile(file string) (r workload.Report, err error) {
 	if err != nil {
 		return r, fmt.Errorf("read saved counts: %w", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	text, err := io.ReadAll(io.LimitReader(in, maxTrafficFile+1))
 	if err != nil {
 		return r, fmt.Errorf("read saved counts: %w", err)

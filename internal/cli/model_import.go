@@ -44,9 +44,9 @@ func modelImportCommand() *cobra.Command {
 		Use:   "import FILE | import --endpoint URL",
 		Short: "Make a model from tables that are described elsewhere",
 		Long: `Make a model from the tables in a Terraform file or folder, a CloudFormation
-template, a NoSQL Workbench data model, a schema of ElectroDB or OneTable as JSON, or a running server. The parts that these do
-not describe, such as access patterns, are added as comments to fill in. Local modules
-of Terraform are followed. Parts that cannot be read, such as modules of a registry, are
+template, a NoSQL Workbench data model, a schema of ElectroDB, OneTable or dynamodb-toolbox as JSON,
+or a running server. The parts that these do not describe, such as access patterns, are
+added as comments to fill in. Local modules of Terraform are followed. Parts that cannot be read, such as modules of a registry, are
 named, and no model is made, except with --allow-partial.
 
   stator model import infra/ --var env=prod -o shop.model.yaml

@@ -33,6 +33,10 @@ type inferFlags struct {
 	trail  []string
 	json   bool
 
+	streams         bool
+	follow          time.Duration
+	streamsEndpoint string
+
 	allValues bool
 }
 
@@ -44,13 +48,15 @@ func modelInferCommand() *cobra.Command {
 		Long: `Derive a model from the tables of a server, of which a sample of the items is
 read, and from the requests that a stator has counted; or from items in files: an export in DynamoDB JSON (a folder or a file, also
 with gzip), the reply of a scan, or CSV with a header. Each file or folder is one
-table. The requests may also come from the data events of CloudTrail (--cloudtrail). Everything
+table. The requests may also come from the data events of CloudTrail (--cloudtrail), and the writes
+from the streams of the tables (--streams). Everything
 that is derived from a sample is marked as a guess, with its evidence. docs/model-infer.md says how it is derived.
 
   stator model infer --endpoint http://127.0.0.1:8000 --units 500 -o shop.model.yaml
   stator model infer AWSDynamoDB/01693685827463-2d8752fd --key PK,SK
   stator model infer customers.csv orders.csv
-  stator model infer --endpoint https://dynamodb.eu-west-1.amazonaws.com --cloudtrail AWSLogs`,
+  stator model infer --endpoint https://dynamodb.eu-west-1.amazonaws.com --cloudtrail AWSLogs
+  stator model infer --endpoint https://dynamodb.eu-west-1.amazonaws.com --units 0 --follow 10m`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.endpoint == "" && len(args) == 0 {
 				return usageError{fmt.Errorf("%s needs files or folders, or --endpoint", cmd.CommandPath())}
@@ -70,6 +76,9 @@ that is derived from a sample is marked as a guess, with its evidence. docs/mode
 	flags.StringSliceVar(&f.tables, "table", nil, "tables of the server to read, separated by commas; may be given several times; defaults to all")
 	flags.StringVar(&f.key, "key", "", "key of the tables in files, as PARTITION or PARTITION,SORT; defaults to a guess")
 	flags.StringArrayVar(&f.trail, "cloudtrail", nil, "log file of CloudTrail, or a folder of them, with the requests; may be given several times")
+	flags.BoolVar(&f.streams, "streams", false, "derive writes from the records that the streams of the tables have; with --units 0 also the items")
+	durationVar(cmd, &f.follow, "follow", 0, "derive writes from the records that come during this time, instead of those that the streams have")
+	flags.StringVar(&f.streamsEndpoint, "streams-endpoint", "", "URL of the streams; defaults to that of AWS for --endpoint, or to --endpoint")
 	flags.StringVar(&f.name, "name", "inferred", "name of the model")
 	flags.StringVarP(&f.output, "output", "o", "", "file to write the model to; it must not exist")
 	flags.BoolVar(&f.allValues, "all-values", false, "write values of items into the model that may be a customer's data")
@@ -102,8 +111,12 @@ func (f *inferFlags) run(ctx context.Context, args []string, stdout, stderr io.W
 
 // infer reads the sources and derives the model.
 func (f *inferFlags) infer(ctx context.Context, args []string, stderr io.Writer) (*infer.Result, error) {
+	f.streams = f.streams || f.follow > 0
 	if f.endpoint != "" {
 		return f.inferServer(ctx, stderr)
+	}
+	if f.streams {
+		return nil, usageError{errors.New("--streams and --follow need --endpoint")}
 	}
 	samples, err := f.readFiles(args, stderr)
 	if err != nil {
@@ -169,7 +182,10 @@ func (f *inferFlags) addTrail(r *infer.Result, stderr io.Writer) error {
 // inferServer derives the model from the items of a server, and from its traffic
 // if it counts that.
 func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.Result, error) {
-	if f.units <= 0 {
+	if f.streams && len(f.trail) > 0 {
+		return nil, usageError{errors.New("--streams and --cloudtrail count the same writes; give one of them")}
+	}
+	if f.units < 0 || f.units == 0 && !f.streams {
 		return nil, usageError{fmt.Errorf("--units is %v, but must be more than 0", f.units)}
 	}
 	if f.key != "" {
@@ -180,7 +196,7 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 		return nil, err
 	}
 	// An older stator counts the scans of the sample, so the counts are read first.
-	e.Uncounted = true
+	e.Uncounted, e.StreamsURL = true, f.streamsEndpoint
 	traffic, counted := readTraffic(ctx, e)
 	now := time.Now()
 	samples, err := f.readServer(ctx, e, stderr)
@@ -188,6 +204,9 @@ func (f *inferFlags) inferServer(ctx context.Context, stderr io.Writer) (*infer.
 		return nil, err
 	}
 	f.allow(samples)
+	if f.streams {
+		return f.inferStreams(ctx, e, samples, stderr)
+	}
 	r := infer.From(f.name, "the server "+f.endpoint, samples)
 	if len(f.trail) > 0 {
 		counted = true

@@ -30,6 +30,9 @@ func TestModelInferApplications(t *testing.T) {
 		t.Fatalf("found the models %v, %v", files, err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "documents.model.yaml" {
+			file = "../model/infer/testdata/documents.model.yaml" // without what is not derived
+		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			m := readTestModel(t, file)
 			sent := trafficOf(t, m)

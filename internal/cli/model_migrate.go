@@ -31,7 +31,6 @@ type migrateFlags struct {
 	quiet, lease          time.Duration
 	prices                string
 	json                  bool
-	preview               bool
 	streams               string
 }
 
@@ -43,10 +42,7 @@ func modelMigrateCommand() *cobra.Command {
 each entity and access pattern and what it costs, run creates the new tables, copies
 the items, follows the changes and verifies the result. switch, rollback, drop and
 abort decide how it ends. Each command can be interrupted and repeated, on any machine.
-docs/migrate.md describes it.
-
-This is a preview: it has not been run on AWS. Commands that
-change something need --preview.`,
+docs/migrate.md describes it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return usageError{fmt.Errorf("%s needs one of the commands plan, run, status, switch, rollback, drop and abort, but got %q", cmd.CommandPath(), args)}
 		},
@@ -66,9 +62,6 @@ change something need --preview.`,
 	return cmd
 }
 
-// errPreview protects the data of customers until migrations are tested at full size.
-var errPreview = errors.New("migrations are a preview: docs/migrate.md says what has not been tested\n        add --preview to run one on data that can be restored")
-
 // migrateJob is one execution of a command.
 type migrateJob struct {
 	*migrateFlags
@@ -85,9 +78,6 @@ func migrateCommand(name, short string, run func(ctx context.Context, j *migrate
 		Short: short,
 		Args:  arguments(2, "the files of the old and the new model"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Lookup("preview") != nil && !f.preview {
-				return usageError{errPreview}
-			}
 			j := &migrateJob{migrateFlags: f, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), progress: newProgressLine(cmd.ErrOrStderr())}
 			if err := j.open(args[0], args[1]); err != nil {
 				return err
@@ -100,9 +90,6 @@ func migrateCommand(name, short string, run func(ctx context.Context, j *migrate
 	cmd.Flags().StringVar(&f.streams, "streams-endpoint", "", "URL of the streams; defaults to that of AWS for --endpoint, or to --endpoint")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	f.unmatched = migrate.StopUnmatched
-	if name != "plan" && name != "status" {
-		cmd.Flags().BoolVar(&f.preview, "preview", false, "run a migration although it is a preview: docs/migrate.md says what has not been tested")
-	}
 	for _, add := range flags {
 		add(f, cmd)
 	}

@@ -60,7 +60,6 @@ func TestModelMigrate(t *testing.T) {
 		{"plan --streams-endpoint http://127.0.0.1:1", 1, "--streams-endpoint"},
 		{"run --until-ready --segments 0", 2, "between 1 and 1,000,000"},
 		{"run --until-ready --lease 20ms", 2, "must be a second or more"},
-		{"run --until-ready --preview=false", 2, "add --preview"},
 		{"run --until-ready", 0, "3 old items with the checksum"},
 		{"status", 0, "phase    ready since"},
 		{"run --verify --json", 0, `"phase": "ready"`},
@@ -82,9 +81,6 @@ func TestModelMigrate(t *testing.T) {
 		{"abort --yes", 1, "the migration is dropped"},
 	} {
 		words := strings.Fields(c.command)
-		if words[0] != "plan" && words[0] != "status" && !strings.Contains(c.command, "--preview") {
-			words = append(words, "--preview")
-		}
 		args := append([]string{"model", "migrate", words[0], oldFile, newFile, "--endpoint", endpoint}, words[1:]...)
 		code, out, errs := runStator(t, args...)
 		if code != c.code || !strings.Contains(out+errs, c.want) {

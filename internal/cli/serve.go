@@ -38,6 +38,7 @@ type serveFlags struct {
 	tableDelay    time.Duration
 	ttlInterval   time.Duration
 	hideExpired   bool
+	throttle      bool
 	shardDuration time.Duration
 	scrub         int
 	allowAnyone   bool
@@ -72,6 +73,9 @@ credentials and any region:
 			if f.engine != "" && (f.inMemory || cmd.Flags().Changed("data")) {
 				return usageError{errors.New("--engine keeps data in the cluster and cannot be combined with --data or --in-memory")}
 			}
+			if f.engine != "" && f.throttle {
+				return usageError{errors.New("--throttle cannot be combined with --engine: the servers of a cluster do not share their limits yet")}
+			}
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
@@ -96,6 +100,7 @@ credentials and any region:
 	durationVar(cmd, &f.tableDelay, "table-delay", 0, "how long tables stay CREATING, UPDATING and DELETING, to imitate AWS")
 	durationVar(cmd, &f.ttlInterval, "ttl-interval", time.Second, "time between two searches for items whose time to live has passed")
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "omit items whose time to live has passed from reads, even before they are deleted")
+	flags.BoolVar(&f.throttle, "throttle", false, "reject requests that exceed the throughput of a table, an index or a partition, as DynamoDB does; see docs/throttling.md")
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
@@ -247,7 +252,7 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, err
 	if err != nil {
 		return nil, err
 	}
-	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
+	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts = append(listenHosts(f.addr), f.allowHosts...)
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine

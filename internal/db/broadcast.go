@@ -30,7 +30,7 @@ const (
 // description until their next start, or block the table until settleTimeout.
 func (d *DB) broadcastStored(ctx context.Context, name string) error {
 	ctx = context.WithoutCancel(ctx)
-	change := name + "\x00" + newUUID()
+	change := name + "\x00" + NewUUID()
 	if err := d.Broadcast(ctx, topicTable, change); err != nil {
 		return err
 	}

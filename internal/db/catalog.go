@@ -76,7 +76,7 @@ func (d *DB) Tables(after string, limit int) (names []string, more bool) {
 // CreateTable creates a table and assigns its id and UUID.
 func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, error) {
 	if !def.Restored.Running || def.UUID == "" { // a table that is being restored keeps its UUID
-		def.UUID = newUUID()
+		def.UUID = NewUUID()
 	}
 	def.Created = d.Now()
 	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
@@ -203,7 +203,7 @@ func (d *DB) alterRecorded(ctx context.Context, name string, change func(*schema
 // Recording and returns the id of the recording, which several requests may share.
 // When it returns, all writes in flight record their changes.
 func (d *DB) beginRecording(ctx context.Context, name string, change func(*schema.Table) error) (desc Description, id string, err error) {
-	made := newUUID()
+	made := NewUUID()
 	desc, err = d.alter(ctx, name, func(def *schema.Table) error {
 		after := def.Clone()
 		if err := change(after); err != nil {

@@ -81,7 +81,7 @@ func checksumReads(d *DB, t *schema.Table, k, it item.Item) map[string]func(cont
 			return text(items...), err
 		},
 		"GetSnapshot": func(ctx context.Context) (string, error) {
-			items, err := d.GetSnapshot(ctx, item.MaxSize, GetKey{Table: t.Name, Key: k})
+			items, err := d.GetSnapshot(ctx, item.MaxSize, nil, GetKey{Table: t.Name, Key: k})
 			return text(items...), err
 		},
 		"scan":              scan(Range{Table: t.Name}),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/lead"
+	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -45,6 +46,10 @@ type Options struct {
 	// one.
 	OpenBackup func(ctx context.Context, id string) (*Contents, error)
 
+	// Throttle rejects requests that exceed the throughput of a table, a global
+	// index or a partition. The limits are those of this process.
+	Throttle bool
+
 	// MaxCollectionBytes limits the size of an item collection in a table with
 	// local indexes. It defaults to 10 GB.
 	MaxCollectionBytes int64
@@ -68,6 +73,7 @@ type DB struct {
 	shardDuration   time.Duration
 
 	catalog catalog
+	meter   *meter.Registry
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -41,15 +40,9 @@ func (d *DB) jobs(ctx context.Context) (jobs map[string][]byte, added uint64, er
 	if err != nil {
 		return nil, 0, err
 	}
-	jobs = make(map[string][]byte)
 	start, end := keyspace.JobSpan()
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
-		if err != nil {
-			return nil, 0, err
-		}
-		jobs[string(pair.Key[1:])] = bytes.Clone(pair.Value)
-	}
-	return jobs, addedOf(stored[0]), nil
+	jobs, err = records(ctx, snap, store.Range{Start: start, End: end})
+	return jobs, addedOf(stored[0]), err
 }
 
 // jobsAdded is the key of the number of jobs that were ever added.
@@ -103,19 +96,5 @@ func (d *DB) AddJob(ctx context.Context, decide func(jobs map[string][]byte) (id
 // be called more than once. If it returns an error, ChangeJob returns that
 // error and changes nothing.
 func (d *DB) ChangeJob(ctx context.Context, id string, change func(before []byte) (after []byte, err error)) error {
-	key := keyspace.Job(id)
-	err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
-		before, _ := tx.Get(key)
-		after, err := change(before)
-		switch {
-		case err != nil:
-			return err
-		case len(after) == 0:
-			tx.Delete(key)
-		default:
-			tx.Set(key, after)
-		}
-		return nil
-	})
-	return err
+	return d.changeRecord(ctx, keyspace.Job(id), change)
 }

@@ -9,7 +9,10 @@ import (
 
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/lead"
+	"github.com/stator-db/stator/internal/meter"
+	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -34,6 +37,23 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		restores:        newRestoreQueue(o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
+		meter:           meter.NewRegistry(o.Clock.Now()),
+	}
+	d.meter.Sample = d.sample
+	for _, name := range []string{meter.UserErrors, meter.SystemErrors} {
+		d.meter.Series(meter.ID{Name: name}) // so that they are 0 before the first
+	}
+	d.catalog.detach = d.meter.Forget
+	d.catalog.attach = func(t *table) {
+		if t.series != nil && len(t.Indexes) < t.series.indexes {
+			d.meter.ForgetIndexes(t.Name, func(index string) bool { _, has := t.Index(index); return has })
+		}
+		t.series, t.rules = newTableSeries(d.meter, t.Table), rulesOf(t.Table, t.rules)
+		if t.Throttling == schema.ThrottlingOn && !d.sharedStamps || o.Throttle && t.Throttling == schema.ThrottlingDefault {
+			d.setLimits(t)
+		} else {
+			t.limits = nil
+		}
 	}
 	engine.Subscribe(d.onMessage) // before reading the catalog, to miss no change of it
 	if err := d.load(ctx); err != nil {
@@ -53,6 +73,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 			lead.Every(saveInterval, d.saveCounts, d.warn("item counts could not be saved")),
 			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
+	d.work.Go(func() { d.endMinutes(background) })
 	d.leader.Start(ctx, nil, d.lead)
 	return d, nil
 }
@@ -101,7 +122,7 @@ func (d *DB) Clock() *clock.Clock { return d.clock }
 // ID returns the id of the database. It is made when it is first needed, and a
 // database that is restored from a backup gets another one.
 func (d *DB) ID(ctx context.Context) (id string, err error) {
-	key, made := keyspace.Meta("database id"), newUUID()
+	key, made := keyspace.Meta("database id"), NewUUID()
 	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		if stored, ok := tx.Get(key); ok {
 			id = string(stored)
@@ -121,6 +142,14 @@ func (d *DB) Healthy(ctx context.Context) error {
 	}
 	_, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("last table id"))
 	return err
+}
+
+// EngineMetrics returns the metrics of the engine, if it has any.
+func (d *DB) EngineMetrics() []metrics.Metric {
+	if e, ok := d.engine.(store.MetricsReporter); ok {
+		return e.Metrics()
+	}
+	return nil
 }
 
 // Damage returns what the engine has found of damaged data since it was opened.

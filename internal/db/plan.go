@@ -120,7 +120,7 @@ func isWhole(err error) bool {
 		return fault.Whole
 	}
 	var failed *ConditionFailed
-	return !errors.As(err, &failed)
+	return !errors.As(err, &failed) && !isThrottled(err)
 }
 
 // conflict returns the error of n writes that waited too long for other writes of

@@ -74,15 +74,38 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	if err := p.target.resolve(t.Table, &r); err != nil {
 		return Page{}, err
 	}
+	at := access{index: p.target.indexID(), stored: p.target.span.Start, partition: r.Partition}
+	if err := d.admitRead(t, at); err != nil {
+		return Page{}, err
+	}
+	p.maxUnits = d.readableUnits(t, at)
+	p.maxBytes = min(MaxPageBytes, capacity.ReadableBytes(p.maxUnits, r.Consistent))
 	if r.Partition == nil {
 		p.partitions = t.Partitions()
 		p.scan = capacity.Scan{Consistent: r.Consistent, Partition: keyspace.PartitionOf(p.target.span.Start, p.partitions)}
+		if t.limits != nil {
+			p.scan.Each = func(partition int, units float64) { d.chargeScan(t, at.index, partition, p.partitions, units) }
+		}
 	}
 	if err := p.read(); err != nil {
 		return Page{}, err
 	}
 	p.charge()
+	d.meterRead(t, at, p.page.Consumed.Total())
+	if t.limits != nil {
+		p.chargeLimits(t, at)
+	}
 	return p.page, nil
+}
+
+// chargeLimits charges the page to the limits of the table. A scan has charged the
+// partitions before its last one.
+func (p *pageReader) chargeLimits(t *table, at access) {
+	if p.partitions == 0 {
+		p.db.chargeRead(t, at, p.page.Consumed.Total())
+		return
+	}
+	p.db.chargeScan(t, at.index, p.scan.Partition, p.partitions, p.scan.Present()+p.fetchUnits)
 }
 
 // rangeTarget is the table or index that a Range reads, and the span of its keys.
@@ -128,6 +151,14 @@ func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 	return nil
 }
 
+// indexID returns the id of the index; 0 is the table.
+func (p *rangeTarget) indexID() uint16 {
+	if p.index == nil {
+		return 0
+	}
+	return p.index.ID
+}
+
 // keyOf returns the attributes of an item that the next page needs to begin after
 // it.
 func (p *rangeTarget) keyOf(it item.Item) item.Item {
@@ -158,6 +189,8 @@ type pageReader struct {
 	err        error
 	last       bool    // Keep ends the page
 	bytes      int     // of the items or entries read
+	maxBytes   int     // the page ends with the item that reaches it
+	maxUnits   float64 // the page ends with the fetched item that reaches it
 	fetchUnits float64 // for the items fetched
 }
 
@@ -262,7 +295,7 @@ func (p *pageReader) isSingle() bool {
 }
 
 func (p *pageReader) full() bool {
-	return p.page.Scanned == p.r.Limit || p.bytes >= MaxPageBytes || p.last
+	return p.page.Scanned == p.r.Limit || p.bytes >= p.maxBytes || p.fetchUnits >= p.maxUnits || p.last
 }
 
 func (p *pageReader) charge() {

@@ -22,10 +22,17 @@ type Get struct {
 
 	// Memory, if set, reserves the memory of the items.
 	Memory *buffer.Tally
+
+	// Free reads are neither throttled nor charged.
+	Free bool
+
+	// Throttled, if set, is called for each key, by its position, that is not read
+	// because of a limit. Without it the whole read is throttled.
+	Throttled func(i int, err error)
 }
 
 // open returns the table to read.
-func (d *DB) open(g Get) (*schema.Table, error) {
+func (d *DB) open(g Get) (*table, error) {
 	t, err := d.use(g.Table)
 	if err != nil {
 		return nil, err
@@ -35,7 +42,7 @@ func (d *DB) open(g Get) (*schema.Table, error) {
 			return nil, err
 		}
 	}
-	return t.Table, nil
+	return t, nil
 }
 
 // Get reads items by their keys. The result is nil for each that does not exist.
@@ -45,7 +52,8 @@ func (d *DB) Get(ctx context.Context, g Get, keys ...item.Item) ([]item.Item, er
 
 // GetWithin reads items by their keys, in order, until their sizes exceed maxBytes
 // in total: the item that does is the last of the result. If maxBytes is negative,
-// it only checks the request. The result is nil for each item that does not exist.
+// it only checks the request. The result is nil for each item that does not exist, and
+// leaves out those that are throttled.
 func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.Item) ([]item.Item, error) {
 	t, err := d.open(g)
 	if err != nil {
@@ -58,42 +66,88 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 			return nil, err
 		}
 		from := len(buf)
-		buf = keyspace.Item(buf, t, key)
+		buf = keyspace.Item(buf, t.Table, key)
 		stored[i] = buf[from:len(buf):len(buf)]
+	}
+	admitted, keys, err := d.admitKeys(t, g, stored, keys)
+	if err != nil {
+		return nil, err
 	}
 	read := func(keys [][]byte) ([][]byte, error) {
 		return d.engine.Get(ctx, consistency(g.Consistent), keys...)
 	}
-	return d.readWithin(read, maxBytes, stored, func(int) *schema.Table { return t }, g.Memory)
+	items, over, err := d.readWithin(read, maxBytes, admitted, func(int) *schema.Table { return t.Table }, g.Memory)
+	returned := len(items)
+	if over {
+		returned--
+	}
+	d.consumeKeys(t, g, admitted, keys, items[:returned])
+	return items, err
+}
+
+// admitKeys returns the keys that can be read without exceeding a limit.
+func (d *DB) admitKeys(t *table, g Get, stored [][]byte, keys []item.Item) (admitted [][]byte, of []item.Item, err error) {
+	if t.limits == nil {
+		return stored, keys, nil
+	}
+	for i := range keys {
+		at := access{stored: stored[i], item: keys[i]}
+		err := d.admitRead(t, at)
+		switch {
+		case err == nil:
+			d.chargeRead(t, at, readUnits(nil, g.Consistent)) // what it costs at least
+			admitted, of = append(admitted, stored[i]), append(of, keys[i])
+		case g.Throttled == nil:
+			return nil, nil, err
+		default:
+			g.Throttled(i, err)
+		}
+	}
+	return admitted, of, nil
+}
+
+// consumeKeys records the units of the items that are part of the reply, and charges
+// to the limits what admitKeys has not charged yet. The last of the admitted keys may
+// not be part of the reply.
+func (d *DB) consumeKeys(t *table, g Get, admitted [][]byte, keys, returned []item.Item) {
+	charged := readUnits(nil, g.Consistent)
+	for i := range admitted {
+		at, units := access{stored: admitted[i], item: keys[i]}, 0.0
+		if i < len(returned) {
+			units = readUnits(returned[i], g.Consistent)
+			d.meterRead(t, at, units)
+		}
+		d.chargeRead(t, at, units-charged)
+	}
 }
 
 // readWithin reads and decodes items, in order, until their sizes exceed maxBytes
-// in total. Each read has at most one key more than maxBytes has room for, if the
+// in total; over is set if they do. Each read has at most one key more than maxBytes has room for, if the
 // items are of the largest size, and one key only while there is no such memory.
-func (d *DB) readWithin(read func(keys [][]byte) ([][]byte, error), maxBytes int, keys [][]byte, tableOf func(i int) *schema.Table, memory *buffer.Tally) ([]item.Item, error) {
-	items := make([]item.Item, 0, len(keys))
+func (d *DB) readWithin(read func(keys [][]byte) ([][]byte, error), maxBytes int, keys [][]byte, tableOf func(i int) *schema.Table, memory *buffer.Tally) (items []item.Item, over bool, err error) {
+	items = make([]item.Item, 0, len(keys))
 	for left := maxBytes; left >= 0 && len(items) < len(keys); {
 		from := len(items)
 		n := memory.Ahead(min(len(keys)-from, 1+left/item.MaxSize), item.MaxSize)
 		values, err := read(keys[from : from+n])
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !memory.Add(n, bytesOf(values)) {
-			return nil, buffer.ErrNoRoom
+			return nil, false, buffer.ErrNoRoom
 		}
 		for i, v := range values {
 			it, err := d.decodeVisible(tableOf(from+i), keys[from+i], v)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			items = append(items, it)
 			if left -= it.Size(); left < 0 {
-				break
+				return items, true, nil
 			}
 		}
 	}
-	return items, nil
+	return items, false, nil
 }
 
 func bytesOf(values [][]byte) (bytes int) {
@@ -112,7 +166,12 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	if err := t.CheckKey(key); err != nil {
 		return nil, err
 	}
-	stored := keyspace.Item(nil, t, key)
+	stored := keyspace.Item(nil, t.Table, key)
+	if !g.Free {
+		if err := d.admitRead(t, access{stored: stored, item: key}); err != nil {
+			return nil, err
+		}
+	}
 	values, err := d.engine.Get(ctx, consistency(g.Consistent), stored)
 	if err != nil {
 		return nil, err
@@ -120,7 +179,11 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	if !g.Memory.Add(1, len(values[0])) {
 		return nil, buffer.ErrNoRoom
 	}
-	return d.decodeVisible(t, stored, values[0])
+	it, err := d.decodeVisible(t.Table, stored, values[0])
+	if err == nil && !g.Free {
+		d.consumeRead(t, access{stored: stored, item: key}, readUnits(it, g.Consistent))
+	}
+	return it, err
 }
 
 // decodeVisible decodes a stored item. The result is nil if it is absent or

@@ -133,7 +133,7 @@ func TestReadsStopAtTheirLimit(t *testing.T) {
 	for _, c := range []struct{ limit, items int }{{-1, 0}, {0, 1}, {size - 1, 1}, {size, 2}, {10 * size, 11}, {n * size, n}, {2 * n * size, n}} {
 		for name, read := range map[string]func() ([]item.Item, error){
 			"Get":         func() ([]item.Item, error) { return d.GetWithin(t.Context(), Get{Table: "Orders"}, c.limit, keys...) },
-			"GetSnapshot": func() ([]item.Item, error) { return d.GetSnapshot(t.Context(), c.limit, gets...) },
+			"GetSnapshot": func() ([]item.Item, error) { return d.GetSnapshot(t.Context(), c.limit, nil, gets...) },
 		} {
 			engine.bytes.Store(0)
 			items, err := read()

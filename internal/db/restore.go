@@ -103,7 +103,7 @@ func (d *DB) RestoreBackup(ctx context.Context, def schema.Table) (Description, 
 // worker that fills the table then opens them.
 func (d *DB) restore(ctx context.Context, def schema.Table, contents *Contents) (Description, error) {
 	def.Restored.Running = true
-	def.UUID = newUUID()
+	def.UUID = NewUUID()
 	end, err := d.beginRestore(def.UUID)
 	if err != nil {
 		return Description{}, err

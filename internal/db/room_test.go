@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,6 +152,7 @@ func TestLaterUpdateOfABatchIsRejected(t *testing.T) {
 		}
 		engine.reject(c.err, 1)
 		done, err := d.WriteBatch(t.Context(), writes...)
+		done = slices.DeleteFunc(done, func(o Outcome) bool { return o.Table == nil }) // the last ones
 		switch {
 		case c.want == 25 && (err != nil || len(done) != 25), c.want == 1 && (err != nil || len(done) == 0 || len(done) >= 25):
 			t.Errorf("%v: %d of 25 writes are done, %v", c.err, len(done), err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/throttle"
 )
 
 // catalog holds the tables as this process knows them. They are stored in the
@@ -27,12 +28,20 @@ type catalog struct {
 	unsettled map[string]*unsettled
 
 	refreshing sync.Mutex // serializes refresh
+
+	// attach sets the limits and the series of a table that is new or was changed, and
+	// detach is called for the name of a table that was removed.
+	attach func(*table)
+	detach func(name string)
 }
 
 // table is one table in use. Its description is replaced, never changed.
 type table struct {
 	*schema.Table
 	counts *itemCounts
+	limits *throttle.Table // nil if requests are not throttled
+	series *tableSeries
+	rules  tableRules
 
 	// inUse is held for reading by writes. To wait for the writes that use an
 	// older description, lock it for writing.
@@ -45,7 +54,7 @@ func newTable(t *schema.Table) *table {
 
 // with returns the same table with a new description.
 func (t *table) with(def *schema.Table) *table {
-	return &table{Table: def, counts: t.counts, inUse: t.inUse}
+	return &table{Table: def, counts: t.counts, limits: t.limits, series: t.series, rules: t.rules, inUse: t.inUse}
 }
 
 // drops reports whether the table is DELETING and due to be dropped.
@@ -97,8 +106,19 @@ func (d *DB) all() []*table {
 	return slices.Collect(maps.Values(d.catalog.tables))
 }
 
-// newUUID returns a random (version 4) UUID.
-func newUUID() string {
+// ProvisionedUnits is the sum of the provisioned units of all tables, as this
+// process knows them.
+func (d *DB) ProvisionedUnits() (sum schema.Throughput) {
+	for _, t := range d.all() {
+		units := t.ProvisionedUnits()
+		sum.Read += units.Read
+		sum.Write += units.Write
+	}
+	return sum
+}
+
+// NewUUID returns a random (version 4) UUID.
+func NewUUID() string {
 	var b [16]byte
 	rand.Read(b[:])
 	b[6] = b[6]&0x0f | 0x40
@@ -113,11 +133,14 @@ func (c *catalog) put(name string, now *schema.Table) {
 	switch {
 	case now == nil:
 		delete(c.tables, name)
+		c.detach(name)
+		return
 	case known && was.ID == now.ID:
 		c.tables[name] = was.with(now)
 	default:
 		c.tables[name] = newTable(now)
 	}
+	c.attach(c.tables[name])
 }
 
 // unsettled is a table with changes that some servers may not have read yet.

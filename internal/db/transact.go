@@ -22,15 +22,15 @@ const MaxTransactionBytes = 4 << 20
 // returns Replayed, or ErrTokenReused if the request was another one.
 func (d *DB) Transact(ctx context.Context, token *Token, writes ...Write) ([]Outcome, error) {
 	if token == nil {
-		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes, inOrder: true})
+		return d.commit(ctx, writes, extra{maxBytes: MaxTransactionBytes, transaction: true})
 	}
 	key := keyspace.Token(token.digest())
 	now := d.Now()
 	outcomes, err := d.commit(ctx, writes, extra{
-		maxBytes: MaxTransactionBytes,
-		inOrder:  true,
-		keys:     [][]byte{key},
-		before:   func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
+		maxBytes:    MaxTransactionBytes,
+		transaction: true,
+		keys:        [][]byte{key},
+		before:      func(tx store.Tx) error { return token.check(tx, key, d.tokenOver) },
 		after: func(tx store.Tx, outcomes []Outcome) {
 			tx.Set(key, token.record(now, outcomes))
 			tx.Set(tokenDue(now, token.digest()), []byte{codec.FormatToken})
@@ -47,17 +47,18 @@ type GetKey struct {
 
 // GetSnapshot reads items in one snapshot, in order, until their sizes exceed
 // maxBytes in total: the item that does is the last of the result. The result is
-// nil for each item that does not exist.
-func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, gets ...GetKey) ([]item.Item, error) {
+// nil for each item that does not exist. check, which may be nil, is called if all keys
+// are valid, and may return a fault of the request.
+func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, check func() error, gets ...GetKey) ([]item.Item, error) {
 	keys := make([][]byte, len(gets))
-	tables := make([]*schema.Table, len(gets))
+	tables := make([]*table, len(gets))
 	var cancelled *Cancelled
 	for i, g := range gets {
 		t, err := d.use(g.Table)
 		if err != nil {
 			return nil, err
 		}
-		tables[i] = t.Table
+		tables[i] = t
 		if err := t.CheckKey(g.Key); err != nil {
 			// A fault that a write reports for the whole transaction is the
 			// reason of one action here.
@@ -75,6 +76,19 @@ func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, gets ...GetKey) ([]i
 	if cancelled != nil {
 		return nil, cancelled
 	}
+	if check != nil {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range tables {
+		if err := d.admitRead(t, access{stored: keys[i], item: gets[i].Key}); err != nil {
+			cancelled, _ = cancelled.add(i, len(gets), err)
+		}
+	}
+	if cancelled != nil {
+		return nil, cancelled
+	}
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -82,5 +96,9 @@ func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, gets ...GetKey) ([]i
 	defer snap.Close()
 	read := func(keys [][]byte) ([][]byte, error) { return snap.Get(ctx, keys...) }
 	memory := buffer.TallyOf(ctx, len(keys), maxBytes+item.MaxSize)
-	return d.readWithin(read, maxBytes, keys, func(i int) *schema.Table { return tables[i] }, &memory)
+	items, _, err := d.readWithin(read, maxBytes, keys, func(i int) *schema.Table { return tables[i].Table }, &memory)
+	for i, it := range items {
+		d.consumeRead(tables[i], access{stored: keys[i], item: gets[i].Key}, 2*readUnits(it, true))
+	}
+	return items, err
 }

@@ -311,7 +311,7 @@ func TestGetSnapshot(t *testing.T) {
 	create(t, d, orders("Others"))
 	put(t, d, "Orders", fullItem("p", 1))
 	put(t, d, "Others", fullItem("q", 2))
-	items, err := d.GetSnapshot(t.Context(), math.MaxInt,
+	items, err := d.GetSnapshot(t.Context(), math.MaxInt, nil,
 		GetKey{"Others", key("q", 2)}, GetKey{"Orders", key("q", 2)}, GetKey{"Orders", key("p", 1)}, GetKey{"Others", key("q", 2)})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestGetSnapshot(t *testing.T) {
 		}
 	}
 
-	_, err = d.GetSnapshot(t.Context(), math.MaxInt, GetKey{"Orders", key("p", 1)}, GetKey{"Orders", fullItem("p", 1)}, GetKey{"Orders", key("", 1)})
+	_, err = d.GetSnapshot(t.Context(), math.MaxInt, nil, GetKey{"Orders", key("p", 1)}, GetKey{"Orders", fullItem("p", 1)}, GetKey{"Orders", key("", 1)})
 	var cancelled *Cancelled
 	if !errors.As(err, &cancelled) || len(cancelled.Reasons) != 3 || cancelled.Reasons[0] != nil {
 		t.Fatalf("the error is %v", err)
@@ -330,7 +330,7 @@ func TestGetSnapshot(t *testing.T) {
 	expect(t, "a key with more attributes", cancelled.Reasons[1], apierror.KeyMismatch().Error())
 	expect(t, "an empty key", cancelled.Reasons[2], apierror.EmptyKey("string", "id").Error())
 
-	_, err = d.GetSnapshot(t.Context(), math.MaxInt, GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
+	_, err = d.GetSnapshot(t.Context(), math.MaxInt, nil, GetKey{"Orders", key("p", 1)}, GetKey{"None", key("p", 1)})
 	expect(t, "a table that does not exist", err, noTable)
 }
 
@@ -361,7 +361,7 @@ func TestGetAllIsConsistent(t *testing.T) {
 		gets[ids-1-id] = GetKey{"Orders", key(fmt.Sprint(id), 0)}
 	}
 	for range 2000 {
-		items, err := d.GetSnapshot(t.Context(), math.MaxInt, gets...)
+		items, err := d.GetSnapshot(t.Context(), math.MaxInt, nil, gets...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +456,7 @@ func TestConflict(t *testing.T) {
 		t.Fatalf("the error of a transaction is %v", err)
 	}
 	expect(t, "the reason of a transaction", cancelled.Reasons[1], conflict)
-	if items, err := d.GetSnapshot(t.Context(), math.MaxInt, GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
+	if items, err := d.GetSnapshot(t.Context(), math.MaxInt, nil, GetKey{"Orders", key("q", 1)}, GetKey{"Orders", key("p", 1)}); err != nil || items[0] != nil || items[1] != nil {
 		t.Errorf("a read during the update returns %v, %v, want no items", items, err)
 	}
 	close(done)

@@ -453,6 +453,9 @@ var plants = []struct {
 		key, value := p.kind(keyspace.KindJob)
 		p.set(key, value[:1+p.r.IntN(len(value)-1)])
 	}},
+	{"settings of auto scaling are those of another resource", verify.KindRecord, func(p *planter) {
+		p.set(keyspace.Scaling("table/Orders", "dynamodb:table:ReadCapacityUnits"), []byte("\x01"+`{"resource":"table/Other","dimension":"dynamodb:table:ReadCapacityUnits"}`))
+	}},
 	{"a record of the database has another length", verify.KindRecord, func(p *planter) {
 		p.set(keyspace.Meta("jobs added"), make([]byte, 1+p.r.IntN(7)))
 	}},
@@ -463,7 +466,7 @@ var plants = []struct {
 		p.set(keyspace.Meta(fmt.Sprint("unknown", p.r.IntN(99))), []byte{1})
 	}},
 	{"a key is of no kind", verify.KindUnknown, func(p *planter) {
-		kinds := "\x00aekopqrvwyzAZ\xfe"
+		kinds := "\x00ekopqrvwyzAZ\xfe"
 		p.set(append([]byte{kinds[p.r.IntN(len(kinds))]}, "something"...), []byte{1})
 	}},
 	{"a key is too short", verify.KindUnknown, func(p *planter) {

@@ -33,10 +33,12 @@ const maxBatchUpdate = 32 << 20
 // then some may be executed, and others not. No two of them may name one item, and
 // each must be a Replace or a Remove.
 //
-// If the store rejects a later update for now, WriteBatch returns the outcomes of the
-// writes before it: there are fewer outcomes than writes.
+// A write may be left undone: its outcome has no table. That are all those of a later
+// update that the store rejects for now, and those that are throttled, unless no write
+// is done.
 func (d *DB) WriteBatch(ctx context.Context, writes ...Write) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(writes))
+	total, anyDone := len(writes), false
 	for len(writes) > 0 {
 		n := d.firstUpdate(writes)
 		if n < len(writes) && len(outcomes) == 0 {
@@ -44,18 +46,50 @@ func (d *DB) WriteBatch(ctx context.Context, writes ...Write) ([]Outcome, error)
 				return nil, err
 			}
 		}
-		done, err := d.Write(ctx, writes[:n]...)
-		if len(outcomes) > 0 && isTransient(err) {
-			return outcomes, nil
+		done, err := d.writeAdmitted(ctx, writes[:n])
+		if anyDone && (isTransient(err) || isThrottled(err)) {
+			return append(outcomes, make([]Outcome, total-len(outcomes))...), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if n == len(writes) && len(outcomes) == 0 {
+		if n == total {
 			return done, nil
 		}
-		outcomes, writes = append(outcomes, done...), writes[n:]
+		outcomes, writes, anyDone = append(outcomes, done...), writes[n:], true
 		buffer.Commit(ctx)
+	}
+	return outcomes, nil
+}
+
+// writeAdmitted executes the writes that are not throttled. The outcomes of the others
+// have no table. If all are, it returns the fault of the first.
+func (d *DB) writeAdmitted(ctx context.Context, writes []Write) ([]Outcome, error) {
+	done, err := d.commit(ctx, writes, extra{batch: true})
+	cancelled, ok := errors.AsType[*Cancelled](err)
+	if !ok {
+		return done, err
+	}
+	var admitted []Write
+	for i, reason := range cancelled.Reasons {
+		if reason == nil {
+			admitted = append(admitted, writes[i])
+		} else if !isThrottled(reason) {
+			return nil, reason
+		}
+	}
+	if len(admitted) == 0 {
+		return nil, cancelled.first()
+	}
+	done, err = d.writeAdmitted(ctx, admitted)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]Outcome, len(writes))
+	for i, reason := range cancelled.Reasons {
+		if reason == nil {
+			outcomes[i], done = done[0], done[1:]
+		}
 	}
 	return outcomes, nil
 }
@@ -120,11 +154,21 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	}
 	count := len(writes)
 	if unfit.fault != nil {
-		if !more.inOrder || unfit.at == 0 {
+		if !more.transaction || unfit.at == 0 {
 			return nil, unfit.cancelled(nil, count)
 		}
 		// The writes before it are evaluated for their reasons.
 		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
+	}
+	admitted := admission{d: d, writes: writes, tables: tables, keys: keys, batch: more.batch, factor: 1}
+	if more.transaction {
+		admitted.factor = 2
+	}
+	if !more.transaction {
+		if err := admitted.admit(count); err != nil {
+			d.countReasons(writes, tables, err)
+			return nil, err
+		}
 	}
 	declared := keys
 	for i, t := range tables {
@@ -134,14 +178,25 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	}
 	declared = append(declared, more.keys...)
 
-	u := plannedUpdate{writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(),
+	u := plannedUpdate{admission: &admitted, writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(),
 		outcomes: make([]Outcome, len(writes)), count: count, unfit: unfit}
 	err = d.runWithin(ctx, &u)
 	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
 		err = d.runWithin(store.Freeing(ctx), &u)
 	}
+	if replayed, ok := errors.AsType[*Replayed](err); ok {
+		admitted.replayed(replayed.Sizes)
+	} else if err != nil {
+		admitted.failed(err)
+		d.countReasons(writes, tables, err)
+	}
 	switch {
 	case errors.Is(err, store.ErrConflict):
+		for i, t := range tables {
+			if admitted.isCustomers(i) {
+				t.series.conflicts.Add(1)
+			}
+		}
 		return nil, conflict(count)
 	case errors.Is(err, store.ErrTooLarge): // with all index entries, on an engine with a small limit
 		return nil, apierror.TransactionTooLarge()
@@ -152,6 +207,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	for i := range u.outcomes {
 		tables[i].counts.countWrite(&u.outcomes[i])
 	}
+	admitted.done(u.outcomes)
 	return u.outcomes, nil
 }
 
@@ -162,13 +218,14 @@ func onlyDeletes(writes []Write) bool {
 
 // plannedUpdate is the writes of one commit.
 type plannedUpdate struct {
-	writes   []Write
-	tables   []*table
-	keys     [][]byte // of the writes
-	declared [][]byte
-	extra    extra
-	now      moment
-	outcomes []Outcome
+	admission *admission
+	writes    []Write
+	tables    []*table
+	keys      [][]byte // of the writes
+	declared  [][]byte
+	extra     extra
+	now       moment
+	outcomes  []Outcome
 
 	count int        // of the writes of the commit
 	unfit unfitWrite // the write after the last of writes, if it does not fit
@@ -229,8 +286,15 @@ func (u *plannedUpdate) countedBytes(i int) int {
 func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error {
 	return d.engine.Update(ctx, u.declared, func(tx store.Tx) error {
 		buf.reset() // fn may run again
+		u.admission.pending = u.admission.pending[:0]
 		if u.extra.before != nil {
 			if err := u.extra.before(tx); err != nil {
+				return err
+			}
+		}
+		// A transaction that is not valid, or was executed before, writes nothing.
+		if u.extra.transaction && u.unfit.fault == nil {
+			if err := u.admission.admit(u.count); err != nil {
 				return err
 			}
 		}
@@ -238,12 +302,15 @@ func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error
 		size := 0
 		for i := range u.writes {
 			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now}, buf)
+			if err == nil {
+				err = u.admission.admitEdits(i, o.edits)
+			}
 			if err != nil {
 				var whole error
 				if cancelled, whole = cancelled.add(i, u.count, err); whole != nil {
 					return whole
 				}
-				if u.extra.inOrder && isInvalid(err) {
+				if u.extra.transaction && isInvalid(err) {
 					return cancelled
 				}
 			}
@@ -270,8 +337,13 @@ type extra struct {
 	keys     [][]byte // declared in addition to those of the writes
 	before   func(store.Tx) error
 	after    func(store.Tx, []Outcome)
-	maxBytes int  // of all items that are written; 0 is no limit
-	inOrder  bool // evaluate the writes up to the first that is not valid
+	maxBytes int // of all items that are written; 0 is no limit
+
+	batch bool // the writes are throttled one by one
+
+	// transaction evaluates the writes up to the first that is not valid, and
+	// charges as transactions do.
+	transaction bool
 }
 
 // isInvalid reports whether a write was rejected because it is not valid, in

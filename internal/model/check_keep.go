@@ -75,7 +75,7 @@ func (c *modelChecker) deletes(e *Entity) (rate float64, any bool) {
 	unknown := false
 	for _, p := range c.m.Patterns {
 		for _, a := range p.Actions() {
-			if a.verb == Delete && a.entity == e {
+			if a.verb == Delete && a.entity == e && !a.Absent {
 				any, unknown = true, unknown || p.Rate.PerSecond == 0
 				rate += p.Rate.PerSecond * float64(max(1, a.Times))
 			}

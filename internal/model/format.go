@@ -137,8 +137,32 @@ func (s sortableID) period(a *Attribute) float64 {
 	return step / math.Pow(2, float64(s.random)) * s.tick.Seconds()
 }
 
+// aligned returns an identifier whose digits are those of the time, followed by zeros for
+// the random bits, if it shows all digits of the time. It saves the arithmetic of large
+// numbers.
+func (s sortableID) aligned(shown, ordinal int) (text string, ok bool) {
+	const bits = 5 // of a digit
+	times := s.length - int(s.random)/bits
+	if len(s.alphabet) != 1<<bits || s.random%bits != 0 || shown < times {
+		return "", false
+	}
+	out := make([]byte, s.length)
+	n := int64(epoch.Sub(s.since)/s.tick) + int64(ordinal)
+	for i := range out {
+		out[i] = s.alphabet[0]
+	}
+	for i := times - 1; i >= 0; i-- {
+		out[i] = s.alphabet[n&(1<<bits-1)]
+		n >>= bits
+	}
+	return string(out[:shown]), true
+}
+
 func (s sortableID) value(f *Field, ordinal int) item.Value {
 	shown := s.shown(f.Attribute)
+	if text, ok := s.aligned(shown, ordinal); ok {
+		return item.String(text)
+	}
 	id := new(big.Int).Lsh(big.NewInt(int64(epoch.Sub(s.since)/s.tick)), s.random)
 	// Each ordinal is one tick later, or as much as changes the prefix.
 	later := new(big.Int).Lsh(big.NewInt(1), s.random)

@@ -11,11 +11,18 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 )
 
 // Generator generates items of entities. The same seed and ordinal make the
 // same item, on every machine and at any time.
-type Generator struct{ Seed uint64 }
+type Generator struct {
+	Seed uint64
+
+	// Quantile is between 0 and 1. If it is not 0, listed attributes of partition keys that
+	// have a mix take the value at this quantile of it.
+	Quantile float64
+}
 
 // epoch is the time of ordinal 0. It is far in the future, so that no generated
 // item expires, and its numbers have as many digits as today's.
@@ -54,6 +61,7 @@ type sample struct {
 	fixed   map[string]item.Value // attributes with a value of their own
 	full    bool                  // everything at its largest, with all attributes
 	whole   bool                  // with all attributes
+	known   map[string]item.Value // values that do not depend on the ordinal
 }
 
 // item generates the whole item.
@@ -108,6 +116,9 @@ func (s *sample) value(f *Field) item.Value {
 	if v, ok := s.fixed[f.Name]; ok {
 		return v
 	}
+	if v, ok := s.known[f.Name]; ok {
+		return v
+	}
 	if f.template != nil {
 		if name, single := f.template.single(); single {
 			return s.value(s.entity.byName[name])
@@ -115,6 +126,30 @@ func (s *sample) value(f *Field) item.Value {
 		return item.String(s.fill(f.template))
 	}
 	return s.generate(f, s.ordinalOf(f.Name))
+}
+
+// remember computes the values that are the same for all ordinals, before many items are
+// generated.
+func (s *sample) remember() {
+	known := make(map[string]item.Value)
+	for _, f := range s.entity.fields {
+		varies := slices.ContainsFunc(s.entity.dependencies(f.Name), func(name string) bool {
+			_, shared := s.shared[name]
+			_, fixed := s.fixed[name]
+			return !shared && !fixed
+		})
+		if !varies {
+			known[f.Name] = s.value(f)
+		}
+	}
+	s.known = known
+}
+
+// at returns the sample of another ordinal.
+func (s *sample) at(ordinal int) *sample {
+	other := *s
+	other.ordinal = ordinal
+	return &other
 }
 
 func (s *sample) ordinalOf(name string) int {
@@ -193,6 +228,8 @@ func (s *sample) listed(f *Field, ordinal int) item.Value {
 	switch {
 	case s.full:
 		text = slices.MaxFunc(values, func(a, b string) int { return len(a) - len(b) })
+	case s.gen.Quantile > 0 && len(f.Attribute.Mix) > 0 && s.entity.inPartition(f.Name):
+		text = f.Attribute.at(s.gen.Quantile)
 	case slices.Contains(s.entity.keyLeaves(), f.Name):
 		text = values[ordinal%len(values)]
 	}
@@ -215,6 +252,31 @@ func listedLiteral(f *Field, text string) Literal {
 func (a *Attribute) usual() string {
 	shares := a.shares(0)
 	return a.Values[slices.Index(shares, slices.Max(shares))]
+}
+
+// at returns the value at a quantile of the mix.
+func (a *Attribute) at(quantile float64) string {
+	sum := 0.0
+	for i, share := range a.shares(0) {
+		if sum += share; quantile < sum {
+			return a.Values[i]
+		}
+	}
+	return a.usual()
+}
+
+// inPartition reports whether a partition key of the table or of a global index is built
+// from an attribute.
+func (e *Entity) inPartition(name string) bool {
+	keys := []schema.Key{e.table.schema.Key}
+	for i := range e.table.schema.Indexes {
+		keys = append(keys, e.table.schema.Indexes[i].Key)
+	}
+	return slices.ContainsFunc(keys, func(k schema.Key) bool {
+		return slices.ContainsFunc(k.Partition, func(a schema.Attribute) bool {
+			return e.byName[a.Name] != nil && slices.Contains(e.leaves(a.Name), name)
+		})
+	})
 }
 
 // keyLeaves returns the attributes that the table's key of an entity is built

@@ -9,12 +9,13 @@ import (
 
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/index"
+	"github.com/stator-db/stator/internal/data/partition"
 )
 
 // The limits of one partition, in units per second.
 const (
-	MaxPartitionReads  = 3000
-	MaxPartitionWrites = 1000
+	MaxPartitionReads  = partition.MaxRead
+	MaxPartitionWrites = partition.MaxWrite
 )
 
 // Partition is the busiest partition with a given form of key, at the peak.

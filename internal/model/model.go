@@ -218,10 +218,13 @@ type Action struct {
 	Values    []*Setting `yaml:"values,named" doc:"values of the condition's placeholders; {name} is the item's own value"`
 	Replaces  bool       `yaml:"replaces" doc:"put: an item with that key already exists"`
 	Creates   bool       `yaml:"creates" doc:"update: no item with that key exists yet"`
+	Absent    bool       `yaml:"absent" doc:"check, delete: no item with that key exists"`
 
 	Times int        `yaml:"times" doc:"in a transaction or batch: how many such actions; defaults to 1"`
 	Most  int        `yaml:"most" doc:"in a transaction or batch: the most such actions"`
 	Skew  []*Setting `yaml:"skew,named" doc:"share of the runs that go to the busiest value of an attribute"`
+
+	Optional bool `yaml:"optional" doc:"in a transaction: some requests do not have this action; the cost includes it"`
 
 	verb   Verb
 	entity *Entity

@@ -143,7 +143,7 @@ func (c *modelChecker) conflicts() {
 // busiestItem is how often a second, at the peak, an action writes or checks
 // the busiest existing item of its entity. A put of a new item meets no other.
 func (c *modelChecker) busiestItem(p *Pattern, a *Action) float64 {
-	if !a.verb.Writes() || a.verb == Put && !a.Replaces && !c.acceptsExisting(a) || a.verb == Update && a.Creates {
+	if !a.verb.Writes() || a.verb == Put && !a.Replaces && !c.acceptsExisting(a) || a.verb == Update && a.Creates || a.Absent {
 		return 0
 	}
 	load := partitionLoad{table: a.entity.table, entity: a.entity, action: a, fixed: make(map[string]string)}

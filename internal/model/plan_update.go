@@ -35,6 +35,8 @@ func (c *planner) update() {
 		}
 	}
 	c.orderStates()
+	// An attribute that is not stored decides which keys the item has, but is not written.
+	s.edits = slices.DeleteFunc(s.edits, func(e edit) bool { return !e.field.Stored })
 }
 
 // checkRemoved reports a field with a template that the update removes by its name although

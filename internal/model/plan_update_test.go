@@ -173,6 +173,9 @@ func staleKeysAfter(s *Step, w *itemWrite) (wrong []string) {
 	x.fixed = make(map[string]item.Value)
 	lacks := make(map[string]bool)
 	for _, f := range s.Entity.fields {
+		if v, fixed := w.now.fixed[f.Name]; fixed && !f.Stored {
+			x.fixed[f.Name] = v
+		}
 		if f.template != nil || !f.Stored {
 			continue
 		}
@@ -238,6 +241,44 @@ patterns:
 		}
 		if !strings.Contains(strings.Join(got, ", "), want) {
 			t.Errorf("%s: got %q, want %q", action, got, want)
+		}
+	}
+}
+
+// An attribute that is not stored can decide which keys an item has. It is not written.
+func TestUpdatesOfUnstoredAttributes(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab: {key: {partition: PK}, indexes: {open: {partition: GPK}}}
+entities:
+  job:
+    keys: {PK: "JOB#{id}", GPK: {template: "Q#{status}", when: {listed: "yes"}}}
+    attributes:
+      id: {format: uuid}
+      status: {values: [OPEN, FAILED]}
+      listed: {values: ["yes", "no"], stored: false}
+patterns:
+  - {name: x, update: job, given: [id], rate: 1/s, %s}
+`
+	for action, want := range map[string]string{
+		`from: {status: FAILED, listed: "yes"}, set: {listed: "no"}, condition: "#status = :s", values: {":s": FAILED}`: "REMOVE GPK",
+		`set: {status: FAILED, listed: "yes"}, from: {status: OPEN}, condition: "#status = :s", values: {":s": OPEN}`:   "SET status, SET GPK",
+	} {
+		m := parsed(t, fmt.Appendf(nil, text, action))
+		plan := m.Plan(m.Patterns[0])
+		var got []string
+		for _, e := range plan.Steps[0].edits {
+			got = append(got, e.verb+" "+e.field.Name)
+		}
+		for _, f := range plan.Faults {
+			got = append(got, f.Error())
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %q, want %q", action, got, want)
+		}
+		for _, wrong := range staleKeysOf(t, m, plan) {
+			t.Error(wrong)
 		}
 	}
 }

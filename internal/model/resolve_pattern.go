@@ -43,6 +43,9 @@ func (r *resolver) pattern(p *Pattern) {
 		if p.verb == Check {
 			r.fault(p.At("check"), "check can be used only in a transaction")
 		}
+		if p.Optional {
+			r.fault(p.At("optional"), "optional can be used only in a transaction")
+		}
 		r.action(&p.Action)
 		return
 	}
@@ -76,7 +79,7 @@ func (r *resolver) checkCombined(p *Pattern) {
 
 // actionMembers are the fields of an action that a transaction or batch does not have itself.
 var actionMembers = []string{"given", "each", "where", "range", "order", "index", "consistent", "matches", "reads", "page", "returns",
-	"with", "set", "add", "append", "remove", "from", "condition", "names", "values", "replaces", "creates", "times", "most"}
+	"with", "set", "add", "append", "remove", "from", "condition", "names", "values", "replaces", "creates", "absent", "times", "most", "optional"}
 
 func (r *resolver) checkSkew(s *Setting) {
 	if share, err := parseFloat(s.Value.text); err != nil || share <= 0 || share > 1 {
@@ -123,12 +126,15 @@ func (r *resolver) checkActions(p *Pattern) {
 		if p.Batch != nil && a.Condition != "" {
 			r.fault(a.At("condition"), "a batch cannot have conditions: use a transaction, or single writes")
 		}
+		if p.Batch != nil && a.Optional {
+			r.fault(a.At("optional"), "a batch may contain a part of its actions anyway: optional can be used only in a transaction")
+		}
 	}
 	if reads > 0 && reads < len(p.Actions()) {
 		r.fault(p.Position, "a %s either reads or writes, not both", kindOfPattern(p))
 	}
-	if len(p.Actions()) == 0 {
-		r.fault(p.Position, "a %s needs at least one action", kindOfPattern(p))
+	if !slices.ContainsFunc(p.Actions(), func(a *Action) bool { return !a.Optional }) {
+		r.fault(p.Position, "a %s needs at least one action that is not optional", kindOfPattern(p))
 	}
 }
 
@@ -342,6 +348,7 @@ func (r *resolver) checkMembers(a *Action) {
 		{"where", a.Where != nil, reads},
 		{"set", a.Set != nil, []Verb{Put, Update}}, {"add", a.Add != nil, update}, {"append", a.Append != nil, update},
 		{"remove", a.Remove != nil, update}, {"creates", a.Creates, update}, {"replaces", a.Replaces, []Verb{Put}},
+		{"absent", a.Absent, []Verb{Check, Delete}},
 		{"from", a.From != nil, writes}, {"condition", a.Condition != "", writes},
 	} {
 		if m.given && !slices.Contains(m.verbs, a.verb) {

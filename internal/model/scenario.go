@@ -166,7 +166,8 @@ func (d *scenarioBuilder) measure() error {
 
 // itemsOfRun returns how many items match a query and how many its key condition
 // matches, as far as a run can notice: with a page and without a filter, few more
-// than the page has. Shards do not divide items evenly.
+// than the page has, and with a filter some pages in the same proportion. Shards do
+// not divide items evenly.
 func (s *Step) itemsOfRun() (matches, reads int) {
 	a := s.Action
 	matches = max(1, a.Matches)
@@ -178,7 +179,12 @@ func (s *Step) itemsOfRun() (matches, reads int) {
 		matches = min(matches, most)
 		return matches, matches
 	}
-	return matches, max(matches, a.Reads)
+	reads = max(matches, a.Reads)
+	if most := 8 * a.Page * max(1, s.Shards); a.verb == Query && a.Page > 0 && reads > most {
+		matches = max(1, int(float64(matches)*float64(most)/float64(reads)))
+		reads = most
+	}
+	return matches, reads
 }
 
 // freshOffset is the distance between the ordinals of old and new values.

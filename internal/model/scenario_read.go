@@ -27,16 +27,17 @@ func (d *scenarioBuilder) buildQuery(s *Step) error {
 	a := s.Action
 	matches, reads := s.itemsOfRun()
 	c := &ordinalRange{first: d.base + d.next, count: matches}
+	found, rejected := d.sample(s, s.Entity, 0, d.m.requiredValues(s)), d.sample(s, s.Entity, 0, d.m.requiredValues(s))
+	found.remember()
 	for i := range c.count {
-		x := d.sample(s, s.Entity, d.next+1+i, d.m.requiredValues(s))
-		if err := d.store(s, s.Entity, x.item()); err != nil {
+		if err := d.store(s, s.Entity, found.at(d.base+d.next+1+i).item()); err != nil {
 			return err
 		}
 	}
+	d.reject(rejected, s, c)
+	rejected.remember()
 	for i := range reads - c.count {
-		x := d.sample(s, s.Entity, d.next+c.count+2+i, d.m.requiredValues(s))
-		d.reject(x, s, c)
-		if err := d.store(s, s.Entity, x.item()); err != nil {
+		if err := d.store(s, s.Entity, rejected.at(d.base+d.next+c.count+2+i).item()); err != nil {
 			return err
 		}
 	}
@@ -315,7 +316,7 @@ func (c *ordinalRange) around(x *sample, f *Field, is string) []any {
 // at is the value of a field in the i-th item.
 func (c *ordinalRange) at(x *sample, f *Field, i int) item.Value {
 	other := *x
-	other.shared = nil
+	other.shared, other.known = nil, nil
 	other.ordinal = c.first + i
 	return other.value(f)
 }

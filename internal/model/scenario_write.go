@@ -87,7 +87,7 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 		maps.Copy(old.fixed, s.states[d.state%len(s.states)])
 	}
 	w := &itemWrite{old: old, now: old}
-	existed := a.verb == Delete || a.verb == Check || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
+	existed := (a.verb == Delete || a.verb == Check) && !a.Absent || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
 	if existed {
 		w.before = old.item()
 	}
@@ -124,9 +124,12 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 		return nil, fmt.Errorf("%q: %w", d.plan.Pattern.Name, err)
 	}
 	if !holds {
-		return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"),
-			Message: fmt.Sprintf("the condition %q does not hold for the item before the write", a.Condition),
-			Try:     "give the item's values before the write in from, or fix the condition"}
+		try := "give the item's values before the write in from, or fix the condition"
+		if none, err := conditionOf(a, w.renderer, nil); err == nil && none && a.verb == Check {
+			try = "set absent: true if no such item exists, or fix the condition"
+		}
+		return nil, &Fault{Code: "condition", Pattern: d.plan.Pattern.Name, Position: a.At("condition"), Try: try,
+			Message: fmt.Sprintf("the condition %q does not hold for the item before the write", a.Condition)}
 	}
 	return w, nil
 }

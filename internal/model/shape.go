@@ -15,8 +15,8 @@ func (s *Step) literal(parts []templatePart) (text string, whole bool) {
 			text += p.text
 			continue
 		}
-		if w, ok := named(s.Action.Where, p.name); ok {
-			text += w.Value.text
+		if constant, ok := s.Action.constant(p.name); ok {
+			text += constant
 			continue
 		}
 		f := s.Entity.byName[p.name]
@@ -30,6 +30,21 @@ func (s *Step) literal(parts []templatePart) (text string, whole bool) {
 		}
 	}
 	return text, true
+}
+
+// constant returns the value of an attribute in all requests of an action, if the model says
+// that it is the same in all.
+func (a *Action) constant(name string) (text string, ok bool) {
+	lists := [][]*Setting{a.Where, a.From}
+	if a.verb == Put {
+		lists = [][]*Setting{a.Set}
+	}
+	for _, list := range lists {
+		if w, ok := named(list, name); ok && !w.Value.templated() {
+			return w.Value.text, true
+		}
+	}
+	return "", false
 }
 
 // FilterCondition returns the filter of a step, with empty values; nil if it has none.

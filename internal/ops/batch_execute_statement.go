@@ -55,12 +55,12 @@ func (s *Service) batchExecuteStatement(ctx context.Context, in *api.BatchExecut
 	for i := range statements {
 		m := &statements[i]
 		consistent := in.Statements[i].ConsistentRead != nil && *in.Statements[i].ConsistentRead
-		shown, err := s.runStatement(ctx, m, consistent, &memory, &cost)
-		response, err := batchResponse(m, shown, err)
+		shown, failure := s.runStatement(ctx, m, consistent, &memory, &cost)
+		response, err := batchResponse(m, shown, failure)
 		if err != nil {
 			return nil, nil, err
 		}
-		if response.Error != nil && in.ReturnConsumedCapacity != nil {
+		if failure != nil && !isThrottled(failure) && in.ReturnConsumedCapacity != nil {
 			if err := s.chargeFailure(ctx, m, &cost); err != nil {
 				return nil, nil, err
 			}
@@ -219,6 +219,7 @@ func batchResponse(m *batchStatement, shown item.Item, err error) (api.BatchStat
 	if errors.As(err, &failed) {
 		err = apierror.ConditionFailed(nil) // the item is never returned here
 	}
+	err = throughputFaultOf(err)
 	var fault *apierror.Error
 	if !errors.As(err, &fault) {
 		return response, err
@@ -254,7 +255,7 @@ func (s *Service) chargeFailure(ctx context.Context, m *batchStatement, cost *ba
 	if insert, ok := m.st.(*partiql.Insert); ok {
 		size = insert.Item.Size()
 	}
-	found, err := s.DB.GetOne(ctx, db.Get{Table: m.write.Table, Consistent: true}, m.target)
+	found, err := s.DB.GetOne(ctx, db.Get{Table: m.write.Table, Consistent: true, Free: true}, m.target)
 	var fault *apierror.Error
 	switch {
 	case err == nil:

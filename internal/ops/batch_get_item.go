@@ -63,14 +63,21 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 	}
 	used := make(usages, 0, len(tables))
 	left := maxBatchBytes
+	anyRead, throttled := false, error(nil)
 	memory := buffer.TallyOf(ctx, batchKeys(in), maxBatchBytes+item.MaxSize)
 	for _, name := range tables {
 		part := in.RequestItems[name]
-		found, err := s.DB.GetWithin(ctx, db.Get{Table: name, Consistent: part.ConsistentRead, Fit: fitsPaths(paths[name]), Memory: &memory}, left, keysOf(part.Keys)...)
+		get := db.Get{Table: name, Consistent: part.ConsistentRead, Fit: fitsPaths(paths[name]), Memory: &memory}
+		keys := keysOf(part.Keys)
+		get.Throttled = func(i int, err error) {
+			throttled, keys[i] = err, nil
+		}
+		found, err := s.DB.GetWithin(ctx, get, left, keys...)
 		if err != nil {
 			return nil, nil, err
 		}
-		cost := takeBatch(reply, sent.as(name), &part, found, paths[name], &left)
+		anyRead = anyRead || len(found) > 0
+		cost := takeBatch(reply, sent.as(name), &part, keys, found, paths[name], &left)
 		n := len(reply.Responses[sent.as(name)])
 		used = append(used, usage{returned: n, scanned: n, consumed: cost, asked: asked{
 			operation: "BatchGetItem", table: name, consistent: part.ConsistentRead, gets: part.Keys, paths: paths[name],
@@ -79,6 +86,9 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
 		}
+	}
+	if throttled != nil && !anyRead {
+		return nil, nil, throttled
 	}
 	return reply, used, nil
 }
@@ -108,24 +118,35 @@ func (s *Service) batchPaths(part *api.KeysAndAttributes) ([]item.Path, error) {
 }
 
 // takeBatch adds the items of one table to the reply until it is full, and the
-// remaining keys to UnprocessedKeys.
-func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
+// remaining keys to UnprocessedKeys. Of keys, those that were throttled are nil; found
+// has the items of the others.
+func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, keys, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
 	var cost capacity.Consumed
-	items := []item.Item{}
-	taken := 0
-	for _, it := range found {
+	items, rest := []item.Item{}, []item.Item(nil)
+	for i, key := range keys {
+		if key == nil {
+			rest = append(rest, part.Keys[i].Item)
+			continue
+		}
+		if len(found) == 0 {
+			rest = append(rest, key)
+			continue
+		}
+		it := found[0]
 		size := it.Size()
 		if *left -= size; *left < 0 {
-			break
+			found = nil
+			rest = append(rest, key)
+			continue
 		}
-		taken++
+		found = found[1:]
 		cost.Table += capacity.Read(size, part.ConsistentRead)
 		if it != nil {
 			items = append(items, project(it, paths))
 		}
 	}
-	if taken < len(part.Keys) {
-		reply.UnprocessedKeys[table] = unprocessed(part, keysOf(part.Keys[taken:]))
+	if len(rest) > 0 {
+		reply.UnprocessedKeys[table] = unprocessed(part, rest)
 	}
 	reply.Responses[table] = items
 	return cost

@@ -36,7 +36,8 @@ var batchWriteItemChecks = []func(*api.BatchWriteItem) error{
 
 // batchWriteItem makes all writes in one update, unless they are large. That is a
 // stronger guarantee than DynamoDB gives, and faster. Writes are left unprocessed only
-// if they do not fit into one update and the store rejects a later one.
+// if they are throttled, or do not fit into one update and the store rejects a later
+// one.
 func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*api.BatchWriteItemReply, usages, error) {
 	if err := firstFault(in, batchWriteItemChecks); err != nil {
 		return nil, nil, err
@@ -59,18 +60,22 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	used := make(usages, 0, len(tables))
 	for _, name := range tables {
 		requests := in.RequestItems[name]
-		processed := min(len(requests), len(done))
 		var cost capacity.Consumed
 		var found *schema.Table
-		for i, w := range writes[:processed] {
+		var rest []api.WriteRequest
+		for i, w := range writes[:len(requests)] {
+			if done[i].Table == nil {
+				rest = append(rest, requests[i])
+				continue
+			}
 			found = done[i].Table
 			cost.Add(done[i].Consumed)
 			m := collectionMetrics(in.ReturnItemCollectionMetrics, w.Key, done[i])
 			reply.ItemCollectionMetrics = addMetrics(reply.ItemCollectionMetrics, sent.as(name), m)
 		}
-		writes, done = writes[len(requests):], done[processed:]
-		if processed < len(requests) {
-			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, sent.as(name), requests[processed:])
+		writes, done = writes[len(requests):], done[len(requests):]
+		if len(rest) > 0 {
+			reply.UnprocessedItems = addUnprocessed(reply.UnprocessedItems, sent.as(name), rest)
 		}
 		used = append(used, usage{consumed: cost, asked: asked{operation: "BatchWriteItem", table: name, schema: found, actions: batchActions(requests)}})
 		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {

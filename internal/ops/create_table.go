@@ -36,7 +36,7 @@ func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.Ta
 		return nil, err
 	}
 	def := s.definition(ctx, in)
-	if err := withinAccount(ctx, &def); err != nil {
+	if err := s.withinAccount(ctx, &def, nil); err != nil {
 		return nil, err
 	}
 	made, err := s.DB.CreateTable(ctx, def)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
@@ -131,17 +130,8 @@ func (s *Service) unitsReply(t schema.Throughput) *api.ProvisionedThroughputDesc
 		WriteCapacityUnits:     t.Write,
 		LastIncreaseDateTime:   api.TimeOf(t.Increased),
 		LastDecreaseDateTime:   api.TimeOf(t.Decreased),
-		NumberOfDecreasesToday: decreasesOn(s.DB.Now(), t),
+		NumberOfDecreasesToday: t.DecreasesOn(s.DB.Now()),
 	}
-}
-
-// decreasesOn returns how often units were decreased on the day of now. A day
-// begins at midnight UTC.
-func decreasesOn(now time.Time, t schema.Throughput) int64 {
-	if t.Decreased.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
-		return 0
-	}
-	return t.Decreases
 }
 
 func ceilingsReply(t schema.Throughput) *api.OnDemandThroughput {

@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/stream"
+	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
@@ -40,6 +41,15 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	reply := &api.GetRecordsReply{Records: make([]api.Record, len(page.Changes))}
 	for i := range page.Changes {
 		reply.Records[i] = recordReply(ctx, src, &page.Changes[i])
+	}
+	returned := 0.0
+	for i := range reply.Records {
+		returned += float64(reply.Records[i].Dynamodb.SizeBytes)
+	}
+	if now, err := s.DB.Table(src.Table.Name); err == nil && now.ID == src.Table.ID {
+		measured := s.DB.Meter()
+		measured.Series(meter.ID{Name: meter.ReturnedRecords, Table: src.Table.Name, Operation: "GetRecords"}).Add(float64(len(reply.Records)))
+		measured.Series(meter.ID{Name: meter.ReturnedBytes, Table: src.Table.Name, Operation: "GetRecords"}).Add(returned)
 	}
 	if !page.Ended {
 		reply.NextShardIterator = joinIterator(arn, page.Next)

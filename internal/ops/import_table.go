@@ -60,7 +60,7 @@ func (s *Service) importTable(ctx context.Context, in *api.ImportTable) (*api.Im
 		return nil, err
 	}
 	def := s.definition(ctx, create)
-	if err := withinAccount(ctx, &def); err != nil {
+	if err := s.withinAccount(ctx, &def, nil); err != nil {
 		return nil, err
 	}
 	if err := s.knownBucket(*source.S3Bucket); err != nil {

@@ -7,15 +7,19 @@
 package ops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
@@ -25,12 +29,13 @@ import (
 )
 
 // Parts are what a Service is made of. A test may omit Backups if it sends no
-// request about backups, and Transfers if it needs no buckets. Without Source the
-// service cannot have a standby.
+// request about backups, Transfers if it needs no buckets, and Scaling if it sends
+// no request about auto scaling. Without Source the service cannot have a standby.
 type Parts struct {
 	DB        *db.DB
 	Backups   *backup.Store
 	Transfers *transfer.Store
+	Scaling   *autoscaling.Store
 	Source    *standby.Source
 }
 
@@ -39,6 +44,7 @@ type Service struct {
 	DB        *db.DB
 	backups   *backup.Store
 	transfers *transfer.Store
+	scaling   *autoscaling.Store
 	source    *standby.Source
 	account   string // in ARNs; twelve digits
 
@@ -49,7 +55,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, source: p.Source, account: "000000000000",
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: "000000000000",
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	s.workload.Exists = s.exists
@@ -64,45 +70,50 @@ func (s *Service) exists(table string) bool {
 
 // operations holds all operations by their name in X-Amz-Target.
 var operations = map[string]*operation{
-	"BatchExecuteStatement":     countedByTable((*Service).batchExecuteStatement),
-	"BatchGetItem":              countedByTable((*Service).batchGetItem),
-	"BatchWriteItem":            countedByTable((*Service).batchWriteItem),
-	"CreateBackup":              plain((*Service).createBackup),
-	"CreateTable":               plain((*Service).createTable),
-	"DeleteBackup":              plain((*Service).deleteBackup),
-	"DeleteItem":                enveloped(counted((*Service).deleteItem)),
-	"DeleteTable":               plain((*Service).deleteTable),
-	"DescribeBackup":            plain((*Service).describeBackup),
-	"DescribeContinuousBackups": plain((*Service).describeContinuousBackups),
-	"DescribeEndpoints":         plain((*Service).describeEndpoints),
-	"DescribeExport":            plain((*Service).describeExport),
-	"DescribeImport":            plain((*Service).describeImport),
-	"DescribeLimits":            plain((*Service).describeLimits),
-	"DescribeTable":             plain((*Service).describeTable),
-	"DescribeTimeToLive":        plain((*Service).describeTimeToLive),
-	"ExecuteStatement":          counted((*Service).executeStatement),
-	"ExecuteTransaction":        countedByTable((*Service).executeTransaction),
-	"ExportTableToPointInTime":  plain((*Service).exportTableToPointInTime),
-	"GetItem":                   counted((*Service).getItem),
-	"ImportTable":               plain((*Service).importTable),
-	"ListBackups":               plain((*Service).listBackups),
-	"ListExports":               plain((*Service).listExports),
-	"ListImports":               plain((*Service).listImports),
-	"ListTables":                plain((*Service).listTables),
-	"ListTagsOfResource":        plain((*Service).listTagsOfResource),
-	"PutItem":                   enveloped(counted((*Service).putItem)),
-	"Query":                     enveloped(paged((*Service).query)),
-	"RestoreTableFromBackup":    plain((*Service).restoreTableFromBackup),
-	"RestoreTableToPointInTime": plain((*Service).restoreTableToPointInTime),
-	"Scan":                      paged((*Service).scan),
-	"TagResource":               plain((*Service).tagResource),
-	"TransactGetItems":          countedByTable((*Service).transactGetItems),
-	"TransactWriteItems":        countedByTable((*Service).transactWriteItems),
-	"UntagResource":             plain((*Service).untagResource),
-	"UpdateContinuousBackups":   plain((*Service).updateContinuousBackups),
-	"UpdateItem":                enveloped(counted((*Service).updateItem)),
-	"UpdateTable":               plain((*Service).updateTable),
-	"UpdateTimeToLive":          plain((*Service).updateTimeToLive),
+	"BatchExecuteStatement":           countedByTable((*Service).batchExecuteStatement),
+	"BatchGetItem":                    countedByTable((*Service).batchGetItem),
+	"BatchWriteItem":                  countedByTable((*Service).batchWriteItem),
+	"CreateBackup":                    plain((*Service).createBackup),
+	"CreateTable":                     plain((*Service).createTable),
+	"DeleteBackup":                    plain((*Service).deleteBackup),
+	"DeleteItem":                      enveloped(counted((*Service).deleteItem)),
+	"DeleteTable":                     plain((*Service).deleteTable),
+	"DescribeBackup":                  plain((*Service).describeBackup),
+	"DescribeContinuousBackups":       plain((*Service).describeContinuousBackups),
+	"DescribeContributorInsights":     plain((*Service).describeContributorInsights),
+	"DescribeEndpoints":               plain((*Service).describeEndpoints),
+	"DescribeExport":                  plain((*Service).describeExport),
+	"DescribeImport":                  plain((*Service).describeImport),
+	"DescribeLimits":                  plain((*Service).describeLimits),
+	"DescribeTable":                   plain((*Service).describeTable),
+	"DescribeTableReplicaAutoScaling": plain((*Service).describeTableReplicaAutoScaling),
+	"DescribeTimeToLive":              plain((*Service).describeTimeToLive),
+	"ExecuteStatement":                counted((*Service).executeStatement),
+	"ExecuteTransaction":              countedByTable((*Service).executeTransaction),
+	"ExportTableToPointInTime":        plain((*Service).exportTableToPointInTime),
+	"GetItem":                         counted((*Service).getItem),
+	"ImportTable":                     plain((*Service).importTable),
+	"ListBackups":                     plain((*Service).listBackups),
+	"ListContributorInsights":         plain((*Service).listContributorInsights),
+	"ListExports":                     plain((*Service).listExports),
+	"ListImports":                     plain((*Service).listImports),
+	"ListTables":                      plain((*Service).listTables),
+	"ListTagsOfResource":              plain((*Service).listTagsOfResource),
+	"PutItem":                         enveloped(counted((*Service).putItem)),
+	"Query":                           enveloped(paged((*Service).query)),
+	"RestoreTableFromBackup":          plain((*Service).restoreTableFromBackup),
+	"RestoreTableToPointInTime":       plain((*Service).restoreTableToPointInTime),
+	"Scan":                            paged((*Service).scan),
+	"TagResource":                     plain((*Service).tagResource),
+	"TransactGetItems":                countedByTable((*Service).transactGetItems),
+	"TransactWriteItems":              countedByTable((*Service).transactWriteItems),
+	"UntagResource":                   plain((*Service).untagResource),
+	"UpdateContinuousBackups":         plain((*Service).updateContinuousBackups),
+	"UpdateContributorInsights":       plain((*Service).updateContributorInsights),
+	"UpdateItem":                      enveloped(counted((*Service).updateItem)),
+	"UpdateTable":                     plain((*Service).updateTable),
+	"UpdateTableReplicaAutoScaling":   plain((*Service).updateTableReplicaAutoScaling),
+	"UpdateTimeToLive":                plain((*Service).updateTimeToLive),
 }
 
 // streamOperations holds the operations of the second service, DynamoDB
@@ -114,8 +125,47 @@ var streamOperations = map[string]*operation{
 	"ListStreams":      plain((*Service).listStreams),
 }
 
+// ownOperations holds the operations that DynamoDB does not have.
+var ownOperations = map[string]*operation{
+	"SetThrottling": plain((*Service).setThrottling),
+}
+
+// autoScalingOperations holds the operations of the third service, Application
+// Auto Scaling, for tables and global indexes. Some of them have the names of
+// other operations.
+var autoScalingOperations = map[string]*operation{
+	"DeleteScalingPolicy":       plain((*Service).deleteScalingPolicy),
+	"DeleteScheduledAction":     plain((*Service).deleteScheduledAction),
+	"DeregisterScalableTarget":  plain((*Service).deregisterScalableTarget),
+	"DescribeScalableTargets":   plain((*Service).describeScalableTargets),
+	"DescribeScalingActivities": plain((*Service).describeScalingActivities),
+	"DescribeScalingPolicies":   plain((*Service).describeScalingPolicies),
+	"DescribeScheduledActions":  plain((*Service).describeScheduledActions),
+	"ListTagsForResource":       plain((*Service).listTagsForScalableTarget),
+	"PutScalingPolicy":          plain((*Service).putScalingPolicy),
+	"PutScheduledAction":        plain((*Service).putScheduledAction),
+	"RegisterScalableTarget":    plain((*Service).registerScalableTarget),
+	"TagResource":               plain((*Service).tagScalableTarget),
+	"UntagResource":             plain((*Service).untagScalableTarget),
+}
+
+// autoScalingPrefix begins the names and targets of the operations of Application
+// Auto Scaling.
+const autoScalingPrefix = "AnyScaleFrontendService."
+
+// IsAutoScaling reports whether an X-Amz-Target is of Application Auto Scaling.
+func IsAutoScaling(target []byte) bool { return bytes.HasPrefix(target, []byte(autoScalingPrefix)) }
+
 // Known reports whether an operation of this name exists.
-func Known(name string) bool { return operations[name] != nil || streamOperations[name] != nil }
+func Known(name string) bool { return find(name) != nil }
+
+// find returns the operation of a name, or nil.
+func find(name string) *operation {
+	if name, ok := strings.CutPrefix(name, autoScalingPrefix); ok {
+		return autoScalingOperations[name]
+	}
+	return cmp.Or(operations[name], streamOperations[name], ownOperations[name])
+}
 
 // Find returns the name of the operation that an X-Amz-Target asks for.
 func Find(target []byte) (name string, ok bool) {
@@ -131,33 +181,43 @@ var targets = func() map[string]string {
 	for name := range streamOperations {
 		targets["DynamoDBStreams_20120810."+name] = name
 	}
+	for name := range ownOperations {
+		targets["Stator."+name] = name
+	}
+	for name := range autoScalingOperations {
+		targets[autoScalingPrefix+name] = autoScalingPrefix + name
+	}
 	return targets
 }()
 
 // Request is a decoded request with its operation.
 type Request struct {
 	*operation
-	in any // a pointer to a struct of package api
+	name string
+	in   any // a pointer to a struct of package api
 }
 
 // Read decodes the body of a request. Its errors are those of Do.
 func Read(name string, body []byte) (Request, error) {
-	o, ok := operations[name]
-	if !ok {
-		o, ok = streamOperations[name]
-	}
-	if !ok {
+	o := find(name)
+	if o == nil {
 		return Request{}, apierror.UnknownOperation()
 	}
 	in, err := o.read(body)
-	return Request{o, in}, o.envelop(err)
+	return Request{o, name, in}, o.envelop(err)
 }
 
 // Do executes a request and encodes its reply into memory. An *apierror.Error
 // is the customer's fault; any other error is a failure of the server.
 func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (reply []byte, err error) {
+	if c := carriedBy(ctx); c != nil {
+		c.operation = r.name
+	}
 	reply, err = r.do(s, ctx, r.in, memory)
-	return reply, r.envelop(err)
+	if err != nil {
+		err = r.envelop(s.worded(ctx, err))
+	}
+	return reply, err
 }
 
 // operation says how requests of one name are answered.
@@ -203,7 +263,11 @@ func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error
 		if err != nil {
 			return nil, err
 		}
-		return encode(reply, memory)
+		text, err := encode(reply, memory)
+		if err == nil {
+			s.measurePlain(ctx)
+		}
+		return text, err
 	}}
 }
 
@@ -304,6 +368,10 @@ type Caller struct {
 	Room   buffer.Room // the memory that the request may use; nil has no bound
 
 	Uncounted bool // the request is not counted by its shape
+
+	Arrived time.Time // when the request was received; it is not measured without
+
+	operation string // its name
 }
 
 type callerKey struct{}
@@ -328,15 +396,15 @@ func (c *callerContext) Value(key any) any {
 // WithCaller returns a context that carries the caller of a request.
 func WithCaller(ctx context.Context, c Caller) context.Context { return &callerContext{ctx, c} }
 
-// isUncounted reports whether the requests of a context are not counted.
-func isUncounted(ctx context.Context) bool {
-	carried, ok := ctx.Value(callerKey{}).(*Caller)
-	return ok && carried.Uncounted
+// carriedBy returns the caller that a context carries, or nil.
+func carriedBy(ctx context.Context) *Caller {
+	c, _ := ctx.Value(callerKey{}).(*Caller)
+	return c
 }
 
 func callerOf(ctx context.Context) Caller {
 	var c Caller
-	if carried, ok := ctx.Value(callerKey{}).(*Caller); ok {
+	if carried := carriedBy(ctx); carried != nil {
 		c = *carried
 	}
 	c.Region = cmp.Or(c.Region, "us-east-1")

@@ -141,7 +141,8 @@ func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *
 	def := schema.Table{
 		Name: name, Key: t.Key,
 		OnDemand: t.OnDemand, Throughput: schema.Throughput{Read: t.Throughput.Read, Write: t.Throughput.Write},
-		MaxRequests: t.MaxRequests, Warm: t.Warm, Class: t.Class, Encryption: t.Encryption,
+		MaxRequests: t.MaxRequests, Warm: t.Warm, Class: t.Class,
+		Encryption: schema.Encryption{Enabled: t.Encryption.Enabled, KeyARN: t.Encryption.KeyARN},
 	}
 	if o.SSESpecificationOverride != nil {
 		def.Encryption = s.encryption(ctx, o.SSESpecificationOverride)
@@ -162,7 +163,7 @@ func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *
 		return schema.Table{}, apierror.InvalidValues("Index %s does not match any index of the source table", name)
 	}
 	def.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a schema.Attribute) bool { return !def.Uses(a.Name) })
-	return def, withinAccount(ctx, &def)
+	return def, s.withinAccount(ctx, &def, nil)
 }
 
 // overrideUnits changes the billing mode and the units.
@@ -200,6 +201,7 @@ func restoredIndex(x schema.Index, def *schema.Table, o *api.RestoreOverrides) (
 		return nil, nil
 	}
 	x.State, x.Backfilling = "", false // it is complete at once
+	x.Insights = schema.Insights{}     // as that of the table
 	x.Throughput = schema.Throughput{Read: x.Throughput.Read, Write: x.Throughput.Write}
 	if !x.Global {
 		if o.LocalSecondaryIndexOverride == nil {

@@ -51,9 +51,10 @@ func bindStatement(parsed *partiql.Parsed, parameters []api.Value) (partiql.Stat
 }
 
 // statementKey returns the key of the item that a WHERE clause selects. more
-// reports whether the clause has conditions besides the key. fits returns the
-// fault of a value that cannot be in the key.
-func statementKey(t *schema.Table, where expr.Test, fits func(schema.Attribute, item.Value) error) (key item.Item, more bool, err error) {
+// reports whether the clause has conditions besides the key. The fits return the
+// fault of a value that cannot be in the key; all values are checked by the first
+// of them before any is by the next.
+func statementKey(t *schema.Table, where expr.Test, fits ...valueCheck) (key item.Item, more bool, err error) {
 	attrs := t.Key.All()
 	equals := make([][]item.Value, len(attrs))
 	for i, a := range attrs {
@@ -72,32 +73,37 @@ func statementKey(t *schema.Table, where expr.Test, fits func(schema.Attribute, 
 		if len(equals[i]) > 1 {
 			return nil, more, apierror.Validation("Multiple conditions on same key %s. Only single item Update/Insert/Delete are supported", a.Name)
 		}
-		if err := fits(a, equals[i][0]); err != nil {
-			return nil, more, err
-		}
 		values[a.Name] = equals[i][0]
+	}
+	for _, fit := range fits {
+		for i, a := range attrs {
+			if err := fit(a, equals[i][0]); err != nil {
+				return nil, more, err
+			}
+		}
 	}
 	return item.Make(values), more, nil
 }
 
+// A valueCheck returns the fault of a value for an attribute of the key.
+type valueCheck func(schema.Attribute, item.Value) error
+
 var errNoStatementKey = apierror.Validation("Where clause does not contain a mandatory equality on all key attributes")
 
-// fitsKeyAttribute returns the fault of a value that cannot be in the key, with
-// the message that statements have for it.
-func fitsKeyAttribute(a schema.Attribute, v item.Value) error {
-	if err := hasKeyType(a, v); err != nil {
-		return err
-	}
-	if len(v.Sortable()) == 0 {
-		return schema.EmptyKey(a, v)
+// hasKeyType returns the fault of a value that does not have the type of a key,
+// with the message that statements have for it.
+func hasKeyType(a schema.Attribute, v item.Value) error {
+	if v.Type() != a.Type {
+		return apierror.Validation("Key attribute's data type should match its data type in table's schema: Key %s", a.Name)
 	}
 	return nil
 }
 
-// hasKeyType is fitsKeyAttribute without the fault of an empty value.
-func hasKeyType(a schema.Attribute, v item.Value) error {
-	if v.Type() != a.Type {
-		return apierror.Validation("Key attribute's data type should match its data type in table's schema: Key %s", a.Name)
+// isNotEmpty returns the fault of an empty value of a key. Statements report it
+// after the types of all keys (conformance/execute_statement/order.txt).
+func isNotEmpty(a schema.Attribute, v item.Value) error {
+	if len(v.Sortable()) == 0 {
+		return schema.EmptyKey(a, v)
 	}
 	return nil
 }
@@ -113,12 +119,12 @@ func namesKeyAttribute(_ schema.Attribute, v item.Value) error {
 	return errNoStatementKey
 }
 
-// fitsWrittenKey is fitsKeyAttribute for UPDATE and DELETE, which have another
-// message for a value that no key can have (conformance/execute_statement/errors.txt).
-func fitsWrittenKey(a schema.Attribute, v item.Value) error {
+// hasKeyKind returns the fault of a value that no key can have, for UPDATE and
+// DELETE. They report it before the types of keys (conformance/execute_statement/order.txt).
+func hasKeyKind(a schema.Attribute, v item.Value) error {
 	switch v.Type() {
 	case item.S, item.N, item.B:
-		return fitsKeyAttribute(a, v)
+		return nil
 	}
 	return keyKindFault{apierror.Validation("Key value must be of type S, N, or B. Key name: %s, Key type: %s", a.Name, v.Type())}
 }

@@ -167,6 +167,20 @@ func (r *selection) descends(attrs []schema.Attribute) bool {
 	})
 }
 
+// checkKey returns the first fault of the values that keys are compared with.
+func (r *selection) checkKey(tests map[string][]expr.KeyTest, fits valueCheck) error {
+	for _, a := range r.key().All() {
+		for _, k := range tests[a.Name] {
+			for _, v := range k.Values {
+				if err := fits(a, v); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // plan computes the lookups.
 func (r *selection) plan() error {
 	if !r.isKeyed() {
@@ -176,12 +190,10 @@ func (r *selection) plan() error {
 	tests := make(map[string][]expr.KeyTest)
 	for _, a := range r.key().All() {
 		tests[a.Name] = partiql.KeyTests(r.Where, a.Name)
-		for _, k := range tests[a.Name] {
-			for _, v := range k.Values {
-				if err := fitsKeyAttribute(a, v); err != nil {
-					return err
-				}
-			}
+	}
+	for _, fits := range []valueCheck{hasKeyType, isNotEmpty} {
+		if err := r.checkKey(tests, fits); err != nil {
+			return err
 		}
 	}
 	partitions := [][]item.Value{nil}
@@ -340,6 +352,10 @@ func (s *Service) read(ctx context.Context, r *selection, from selectionStart, l
 			left = limit - page.scanned
 		}
 		got, err := s.lookUp(ctx, r, r.lookups[i], from.after, left)
+		if isThrottled(err) && i > from.lookup {
+			page.next = &selectionStart{lookup: i} // what was read is returned
+			return page, nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ type statementWrite struct {
 // table.
 func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	var where expr.Test
-	fits := fitsWrittenKey
+	fits := []valueCheck{hasKeyKind, hasKeyType, isNotEmpty}
 	switch st := st.(type) {
 	case *partiql.Insert:
 		return planInsert(st), nil
@@ -38,7 +38,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	case *partiql.Delete:
 		where = st.Where
 	case *partiql.Exists:
-		where, fits = st.Select.Where, fitsKeyAttribute
+		where, fits = st.Select.Where, fits[1:]
 	}
 	if where.Op == 0 {
 		return statementWrite{}, errNoStatementKey
@@ -47,7 +47,7 @@ func (s *Service) planWrite(st partiql.Statement) (statementWrite, error) {
 	if err != nil {
 		return statementWrite{}, err
 	}
-	key, more, err := statementKey(t, where, fits)
+	key, more, err := statementKey(t, where, fits...)
 	if _, exists := st.(*partiql.Exists); exists && !more && !errors.Is(err, errNoStatementKey) {
 		return statementWrite{}, errNotConditional
 	}
@@ -95,8 +95,10 @@ func fitsInsert(t *schema.Table, it item.Item) error {
 		if !ok {
 			return apierror.Validation("Key attribute should be present in the item: Key %s", a.Name)
 		}
-		if err := fitsKeyAttribute(a, v); err != nil {
-			return err
+		for _, fits := range []valueCheck{hasKeyType, isNotEmpty} {
+			if err := fits(a, v); err != nil {
+				return err
+			}
 		}
 	}
 	return t.CheckItem(it)

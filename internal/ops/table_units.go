@@ -2,9 +2,9 @@ package ops
 
 import (
 	"slices"
-	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/partition"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -73,7 +73,7 @@ func ceilingsInRange(t *api.OnDemandThroughput, place string, least int64) error
 }
 
 // initialWarmth is the warm throughput of a new on-demand table.
-var initialWarmth = schema.Throughput{Read: 12_000, Write: 4_000}
+var initialWarmth = schema.Throughput{Read: partition.InitialRead, Write: partition.InitialWrite}
 
 func throughput(t *api.ProvisionedThroughput) schema.Throughput {
 	if t == nil {
@@ -104,8 +104,6 @@ func warmFor(onDemand bool, p *api.ProvisionedThroughput, t *api.WarmThroughput)
 	return merge(throughput(p), warmth(t))
 }
 
-func same(a, b schema.Throughput) bool { return a.Read == b.Read && a.Write == b.Write }
-
 // unchanged is the fault of an update to the current units.
 func unchanged(what, place string, t schema.Throughput) error {
 	return apierror.Validation("The provisioned throughput for %s will not change. The requested value equals the current value. "+
@@ -113,24 +111,6 @@ func unchanged(what, place string, t schema.Throughput) error {
 		"Current WriteCapacityUnits provisioned for %s: %d. Requested WriteCapacityUnits: %d. "+
 		"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
 		what, place, t.Read, t.Read, place, t.Write, t.Write)
-}
-
-// changed sets new units and the times of their increase and decrease.
-func changed(current, to schema.Throughput, now time.Time) schema.Throughput {
-	if to.Read > current.Read || to.Write > current.Write {
-		current.Increased = now
-	}
-	if to.Read < current.Read || to.Write < current.Write {
-		current.Decreases = decreasesOn(now, current) + 1
-		current.Decreased = now
-	}
-	current.Read, current.Write = to.Read, to.Write
-	return current
-}
-
-// warmest returns the larger of each: warm throughput never decreases.
-func warmest(a, b schema.Throughput) schema.Throughput {
-	return schema.Throughput{Read: max(a.Read, b.Read), Write: max(a.Write, b.Write)}
 }
 
 // withCeilings replaces the maximums that are given; -1 removes one.

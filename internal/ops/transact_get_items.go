@@ -67,15 +67,12 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 // getSnapshot reads items from one snapshot. The items of a transaction have at
 // most 4 MB in total, whatever is projected of them.
 func (s *Service) getSnapshot(ctx context.Context, gets []db.GetKey) ([]item.Item, error) {
-	items, err := s.DB.GetSnapshot(ctx, db.MaxTransactionBytes, gets...)
+	items, err := s.DB.GetSnapshot(ctx, db.MaxTransactionBytes, func() error { return checkDistinct(gets) }, gets...)
 	var cancelled *db.Cancelled
 	if errors.As(err, &cancelled) {
 		return nil, cancellation(cancelled, func(int) bool { return false })
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := checkDistinct(gets); err != nil {
 		return nil, err
 	}
 	size := 0

@@ -238,6 +238,7 @@ func cancellation(c *db.Cancelled, returnOld func(i int) bool) error {
 func reason(err error, returnOld bool) api.CancellationReason {
 	var failed *db.ConditionFailed
 	var fault *apierror.Error
+	err = throughputFaultOf(err)
 	switch {
 	case err == nil:
 		return api.CancellationReason{Code: "None"}
@@ -257,8 +258,8 @@ func reason(err error, returnOld bool) api.CancellationReason {
 // responses of a batch.
 func shortCode(fault *apierror.Error) string {
 	code := strings.TrimSuffix(fault.Code, "Exception")
-	if code == "Validation" {
-		return "ValidationError"
+	if code == "Validation" || code == "Throttling" {
+		return code + "Error"
 	}
 	return code
 }

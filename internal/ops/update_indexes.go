@@ -124,7 +124,7 @@ func (u *tableUpdate) createIndex(t *schema.Table, x *api.GlobalSecondaryIndex) 
 		return err
 	}
 	if count := len(slices.Collect(globalIndexes(t))); count >= maxGlobalIndexes {
-		return apierror.LimitExceeded("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
+		return apierror.LimitExceeded("Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of %d", maxGlobalIndexes)
 	}
 	t.Attributes = slices.Clone(t.Attributes)
 	for _, a := range defined {
@@ -213,11 +213,16 @@ func (u *tableUpdate) setIndex(t *schema.Table, to *api.UpdateGlobalSecondaryInd
 	}
 	if to.ProvisionedThroughput != nil {
 		units := throughput(to.ProvisionedThroughput)
-		if !u.switched(t) && same(x.Throughput, units) {
+		switch {
+		case u.switched(t):
+			switchUnits(&x.Throughput, &x.Warm, units)
+		case x.Throughput.SameUnits(units):
 			return unchanged("the index "+x.Name, "index "+x.Name, units)
+		default:
+			if err := x.ChangeUnits(units, u.now); err != nil {
+				return err
+			}
 		}
-		x.Throughput = u.change(t, x.Throughput, units)
-		x.Warm = warmest(x.Warm, units)
 	}
 	if x.MaxRequests, err = withCeilings(t, x.MaxRequests, to.OnDemandThroughput, " for index : "+x.Name, "index : "+x.Name); err != nil {
 		return err
@@ -241,7 +246,7 @@ func (u *tableUpdate) showIndexBefore(s *Service, desc *api.GlobalSecondaryIndex
 	}
 	switch {
 	case switched && payPerRequest(u.BillingMode):
-		desc.ProvisionedThroughput = &api.ProvisionedThroughputDescription{NumberOfDecreasesToday: decreasesOn(u.now, was.Throughput)}
+		desc.ProvisionedThroughput = &api.ProvisionedThroughputDescription{NumberOfDecreasesToday: was.Throughput.DecreasesOn(u.now)}
 	case to.ProvisionedThroughput != nil && !switched:
 		unitsAsBefore(desc.ProvisionedThroughput, s.unitsReply(was.Throughput))
 	}

@@ -43,7 +43,7 @@ func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.Ta
 		if err := u.apply(t); err != nil {
 			return err
 		}
-		return withinAccount(ctx, t)
+		return s.withinAccount(ctx, t, &u.before)
 	})
 	if err != nil {
 		return nil, err
@@ -56,8 +56,11 @@ func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.Ta
 // somethingChanges checks that the request changes the table. Attribute
 // definitions alone do not, nor do empty lists and structures.
 func somethingChanges(in *api.UpdateTable) error {
-	if concerns(in) != 0 {
+	switch {
+	case concerns(in) != 0:
 		return nil
+	case in.OnDemandThroughput != nil && in.WarmThroughput == nil:
+		return apierror.InternalFailure() // measured
 	}
 	return apierror.Validation("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, " +
 		"SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, " +
@@ -187,14 +190,11 @@ type tableUpdate struct {
 // reported.
 func (u *tableUpdate) apply(t *schema.Table) error {
 	for _, step := range []func(*schema.Table) error{
-		u.setStream, u.setMode, u.setUnits, u.setCeilings, u.setIndexes, u.setWarmth, u.setEncryption,
+		u.setStream, u.setMode, u.setUnits, u.setCeilings, u.setIndexes, u.setWarmth, u.setEncryption, u.setClass,
 	} {
 		if err := step(t); err != nil {
 			return err
 		}
-	}
-	if u.TableClass != nil && *u.TableClass != cmp.Or(t.Class, classStandard) {
-		t.Class, t.ClassChanged = *u.TableClass, u.now
 	}
 	if u.DeletionProtectionEnabled != nil {
 		t.DeletionProtection = *u.DeletionProtectionEnabled
@@ -245,11 +245,11 @@ func (u *tableUpdate) setMode(t *schema.Table) error {
 func (u *tableUpdate) toOnDemand(t *schema.Table) {
 	t.OnDemand, t.OnDemandSince = true, u.now
 	t.Throughput.Read, t.Throughput.Write = 0, 0
-	t.Warm = warmest(t.Warm, initialWarmth)
+	t.Warm = schema.Warmest(t.Warm, initialWarmth)
 	for i := range t.Indexes {
 		if x := &t.Indexes[i]; x.Global {
-			x.Throughput = changed(x.Throughput, schema.Throughput{}, u.now)
-			x.Warm = warmest(x.Warm, initialWarmth)
+			x.Throughput = x.Throughput.Changed(schema.Throughput{}, u.now)
+			x.Warm = schema.Warmest(x.Warm, initialWarmth)
 		}
 	}
 }
@@ -283,22 +283,21 @@ func (u *tableUpdate) setUnits(t *schema.Table) error {
 		return nil
 	}
 	to := throughput(u.ProvisionedThroughput)
-	if !u.switched(t) && same(t.Throughput, to) {
+	if !u.switched(t) && t.Throughput.SameUnits(to) {
 		return unchanged("the table", "the table", t.Throughput)
 	}
-	t.Throughput = u.change(t, t.Throughput, to)
-	t.Warm = warmest(t.Warm, to)
-	return nil
+	if u.switched(t) {
+		switchUnits(&t.Throughput, &t.Warm, to)
+		return nil
+	}
+	return t.ChangeUnits(to, u.now)
 }
 
-// change replaces units. A switch from on-demand mode does not count as an
-// increase.
-func (u *tableUpdate) change(t *schema.Table, is, to schema.Throughput) schema.Throughput {
-	if u.switched(t) {
-		is.Read, is.Write = to.Read, to.Write
-		return is
-	}
-	return changed(is, to, u.now)
+// switchUnits sets the units of a table or an index that was on demand, which
+// does not count as an increase.
+func switchUnits(units, warm *schema.Throughput, to schema.Throughput) {
+	units.Read, units.Write = to.Read, to.Write
+	*warm = schema.Warmest(*warm, to)
 }
 
 func (u *tableUpdate) setCeilings(t *schema.Table) (err error) {
@@ -311,7 +310,7 @@ func (u *tableUpdate) setWarmth(t *schema.Table) (err error) {
 	return err
 }
 
-func (u *tableUpdate) setEncryption(t *schema.Table) error {
+func (u *tableUpdate) setEncryption(t *schema.Table) (err error) {
 	switch {
 	case u.SSESpecification == nil:
 		return nil
@@ -320,8 +319,15 @@ func (u *tableUpdate) setEncryption(t *schema.Table) error {
 	case u.encryption.Enabled && isSet(u.SSESpecification.KMSMasterKeyId, t.Encryption.KeyARN):
 		return apierror.InvalidValues("Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key")
 	}
-	t.Encryption = u.encryption
-	return nil
+	t.Encryption, err = t.Encryption.Change(u.encryption.Enabled, u.encryption.KeyARN, u.now)
+	return err
+}
+
+func (u *tableUpdate) setClass(t *schema.Table) error {
+	if u.TableClass == nil {
+		return nil
+	}
+	return t.ChangeClass(*u.TableClass, cmp.Or(t.Class, classStandard), u.now)
 }
 
 // showBefore makes the reply of an update from the new description: changes

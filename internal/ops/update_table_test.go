@@ -2,6 +2,8 @@ package ops
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -216,4 +218,44 @@ func TestFaultyUpdateChangesNothing(t *testing.T) {
 	before := tt.ask("DescribeTable", `{"TableName":"abc"}`)
 	tt.ask("UpdateTable", `{"TableName":"abc","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz","OnDemandThroughput":{"MaxReadRequestUnits":5}}},{"Update":{"IndexName":"none"}}]}`)
 	tt.want("DescribeTable", `{"TableName":"abc"}`, before)
+}
+
+// The fifth decrease of a day is possible an hour after the fourth, and all again
+// from midnight on. An index has its own.
+func TestUpdateTableLimitsDecreases(t *testing.T) {
+	tt := newTableTest(t, 0)
+	tt.now.Store(time.Date(2026, 10, 9, 21, 50, 0, 0, time.UTC).UnixNano())
+	tt.make(members(`"TableName":"abc"`, define(attrA), keyed(hashA), `"ProvisionedThroughput":{"ReadCapacityUnits":50,"WriteCapacityUnits":50}`,
+		globalIndexOf("xyz", keyed(hashA), projectAll+`,"ProvisionedThroughput":{"ReadCapacityUnits":50,"WriteCapacityUnits":50}`)))
+	units := 50
+	decrease := func(format string) string {
+		units--
+		reply := tt.ask("UpdateTable", fmt.Sprintf(`{"TableName":"abc",`+format+`}`, units))
+		if strings.HasPrefix(reply, "{") {
+			return "accepted"
+		}
+		return reply
+	}
+	const table, index = `"ProvisionedThroughput":{"ReadCapacityUnits":%d,"WriteCapacityUnits":50}`,
+		`"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"xyz","ProvisionedThroughput":{"ReadCapacityUnits":%d,"WriteCapacityUnits":50}}}]`
+	for _, c := range []struct {
+		after time.Duration
+		what  string
+		want  string
+	}{
+		{0, table, "accepted"}, {0, table, "accepted"}, {0, table, "accepted"}, {0, table, "accepted"},
+		{59 * time.Minute, table, "Next decrease can be made at Friday, October 9, 2026 at 10:50:00 PM Coordinated Universal Time"},
+		{0, index, "accepted"},
+		{time.Minute, table, "accepted"}, // 22:50
+		{time.Second, table, "Number of decreases today: 5. Last decrease at Friday, October 9, 2026 at 10:50:00 PM Coordinated Universal Time."},
+		{time.Hour, table, "accepted"}, // 23:50:01
+		{5 * time.Minute, table, "Next decrease can be made at Saturday, October 10, 2026 at 12:00:00 AM Coordinated Universal Time"},
+		{5 * time.Minute, table, "accepted"}, {0, table, "accepted"}, {0, table, "accepted"}, {0, table, "accepted"},
+		{0, table, "Number of decreases today: 4."},
+	} {
+		tt.advance(c.after)
+		if got := decrease(c.what); !strings.Contains(got, c.want) {
+			t.Errorf("at %v: %s, want %s", time.Unix(0, tt.now.Load()).UTC(), got, c.want)
+		}
+	}
 }

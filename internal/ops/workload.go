@@ -105,10 +105,14 @@ func (a *asked) addAction(n int, action askedAction) {
 	a.actions = append(a.actions, action)
 }
 
-// record counts a request that succeeded, unless its caller asked not to.
+// record measures a request that succeeded, and counts it by its shape, unless its
+// caller asked not to.
 func (s *Service) record(ctx context.Context, used *usage) {
-	if isUncounted(ctx) {
-		return
+	if caller := carriedBy(ctx); caller != nil {
+		s.measure(caller, used)
+		if caller.Uncounted {
+			return
+		}
 	}
 	if c := s.counter(&used.asked); c != nil {
 		used.count(c)

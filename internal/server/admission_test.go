@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
@@ -10,15 +11,37 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server/admission"
+	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
+
+// emptyService returns a service without tables.
+func emptyService(t *testing.T) *ops.Service {
+	t.Helper()
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Open(t.Context(), engine, db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(d.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return ops.New(ops.Parts{DB: d})
+}
 
 // A request that finds no free slot is rejected with the error after which
 // clients retry, once it has waited for the whole time.
 func TestTooManyRequestsAreRejected(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		h := New(nil, slog.New(slog.DiscardHandler), 0)
+		h := New(emptyService(t), slog.New(slog.DiscardHandler), 0)
 		fill := func() {
 			t.Helper()
 			began := time.Now()
@@ -63,7 +86,7 @@ func TestLargeBodiesWaitForEachOther(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtualtime.Test(t, func(t *testing.T) {
-				h := New(nil, slog.New(slog.DiscardHandler), 0)
+				h := New(emptyService(t), slog.New(slog.DiscardHandler), 0)
 				h.large = admission.NewLargeBodies(1)
 				release := make(chan struct{})
 				var running sync.WaitGroup

@@ -3,6 +3,7 @@ package server_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ func TestMetrics(t *testing.T) {
 	}{
 		{"of the server", http.MethodGet, "", 200, "stator_requests_in_progress 0\n"},
 		{"of a part", http.MethodGet, "", 200, "# TYPE stator_test gauge\nstator_test 42\n"},
+		{"of the engine", http.MethodGet, "", 200, "# TYPE stator_wal_sync_seconds histogram\n"},
+		{"of caches", http.MethodGet, "", 200, "stator_cache_hits_total{cache=\"values\"} "},
+		{"of waiting requests", http.MethodGet, "", 200, "stator_requests_waiting 0\n"},
 		{"another page", http.MethodGet, "http://elsewhere.example", 403, "rejected"},
 		{"posted", http.MethodPost, "", 404, "UnknownOperation"},
 	} {
@@ -37,6 +41,27 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("the reply is %d %s, want %d with %s", w.Code, w.Body, c.status, c.want)
 			}
 		})
+	}
+}
+
+// Prometheus' own checker accepts the metrics.
+func TestMetricsAreWellFormed(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	h := newHandler(t)
+	for target, body := range map[string]string{"ListTables": "{}", "DescribeTable": `{"TableName": "none"}`} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body))
+		r.Header = signed("DynamoDB_20120810." + target)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
+	check := exec.CommandContext(t.Context(), promtool, "check", "metrics", "--extended")
+	check.Stdin = w.Body
+	if said, err := check.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, said)
 	}
 }
 

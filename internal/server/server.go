@@ -25,6 +25,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/cloudwatch"
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
@@ -38,11 +39,17 @@ import (
 const (
 	typeAmazon = "application/x-amz-json-1.0"
 	typePlain  = "application/json"
+
+	typeAutoScaling = "application/x-amz-json-1.1"
 )
 
 // Handler answers requests of the API over HTTP.
 type Handler struct {
 	service *ops.Service
+
+	cloudWatchService *cloudwatch.Service
+	watching          *admission.Slots // of requests to CloudWatch, whose memory is not reserved
+
 	log     *slog.Logger
 	bodies  *admission.Bodies
 	slots   *admission.Slots
@@ -74,7 +81,7 @@ func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
 	l := admission.LimitsFor(memory)
 	slots := admission.NewSlots(l.Requests, l.Memory, admission.MaxSlotWait)
 	return &Handler{
-		started: time.Now(), service: service, log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(), decoding: admission.NewLargeBodies(admission.LargeSlots()),
+		started: time.Now(), service: service, cloudWatchService: cloudwatch.New(service), watching: admission.NewSlots(admission.MaxWatchers, 0, admission.MaxSlotWait), log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(), decoding: admission.NewLargeBodies(admission.LargeSlots()),
 		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections),
 	}
 }
@@ -111,7 +118,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case fromForeignPage(r):
 		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
 		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
-	case r.Path == "/" && r.Method == http.MethodPost:
+	case (r.Path == "/" || strings.HasPrefix(r.Path, cloudwatch.Path)) && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
 		h.compress(ctx, r, a)
 	case r.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -172,6 +179,11 @@ func newID() (id [52]byte) {
 
 // post answers one request of the API.
 func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
+	arrived := time.Now()
+	if protocol, operation, ok := metricsRequest(r); ok {
+		h.cloudWatch(ctx, r, a, protocol, operation)
+		return
+	}
 	media, ok := mediaType(r)
 	if !ok {
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
@@ -219,7 +231,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 		return
 	}
-	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room,
+	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived,
 		Uncounted: len(r.Header(workload.UncountedHeader)) > 0})
 	request, err := h.decode(ctx, name, body)
 	if err == nil {
@@ -274,13 +286,15 @@ func (h *Handler) decodeLarge(ctx context.Context, name string, body []byte) (re
 }
 
 // mediaType is the media type of the reply; not ok if the request does not have a
-// media type of the API.
+// media type of the API. Only Application Auto Scaling has version 1.1.
 func mediaType(r *door.Request) (string, bool) {
 	media, _, _ := bytes.Cut(r.Header("Content-Type"), []byte(";"))
 	media = bytes.TrimSpace(media)
 	switch {
 	case bytes.EqualFold(media, []byte(typeAmazon)):
 		return typeAmazon, true
+	case bytes.EqualFold(media, []byte(typeAutoScaling)) && ops.IsAutoScaling(r.Header("X-Amz-Target")):
+		return typeAutoScaling, true
 	case bytes.EqualFold(media, []byte(typePlain)):
 		return typePlain, true
 	case len(media) == 0:
@@ -329,8 +343,10 @@ func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation stri
 // rejectionLogInterval is the time between two log lines about rejected writes.
 const rejectionLogInterval = 10 * time.Second
 
-// rejections limits the log lines about rejected writes.
+// rejections limits the log lines about rejected writes, and counts requests that were
+// rejected because of overload.
 type rejections struct {
+	overload atomic.Int64
 	unlogged atomic.Int64
 	logged   atomic.Int64 // when one was last logged, in Unix nanoseconds
 }
@@ -354,6 +370,7 @@ func internal(message string) *apierror.Error {
 }
 
 func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
+	h.count(e)
 	a.Write(wire.AppendError(a.Memory.Empty(), e))
 	a.Room.Leave(cap(a.Body)) // it may have items
 	send(a, media, e.Status)

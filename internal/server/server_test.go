@@ -115,6 +115,7 @@ func TestOtherRequests(t *testing.T) {
 		{"another path", "POST", "/other", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
 		{"another method", "DELETE", "/", signed(listTables), "{}", 404, "<UnknownOperationException/>\n"},
 		{"another media type", "POST", "/", with("Content-Type", "text/plain"), "{}", 404, "<UnknownOperationException/>\n"},
+		{"the media type of another service", "POST", "/", with("Content-Type", "application/x-amz-json-1.1"), "{}", 404, "<UnknownOperationException/>\n"},
 		{"no target", "POST", "/", without("X-Amz-Target"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 		{"an unknown target", "POST", "/", signed("DynamoDB_20120810.MakeCoffee"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 		{"an operation of the other service", "POST", "/", signed("DynamoDBStreams_20120810.ListTables"), "{}", 400, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
@@ -129,6 +130,26 @@ func TestOtherRequests(t *testing.T) {
 				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.code, c.want)
 			}
 		})
+	}
+}
+
+// Requests of Application Auto Scaling have a media type of their own, and get
+// replies of it.
+func TestMediaTypeOfAutoScaling(t *testing.T) {
+	h := newHandler(t)
+	for _, c := range []struct {
+		target string
+		want   string
+	}{
+		{"AnyScaleFrontendService.DescribeScalableTargets", `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value null at 'serviceNamespace' failed to satisfy constraint: Member must not be null"}`},
+		{"AnyScaleFrontendService.MakeCoffee", `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
+	} {
+		header := signed(c.target)
+		header.Set("Content-Type", "application/x-amz-json-1.1")
+		w := send(h, "POST", "/", header, strings.NewReader("{}"))
+		if got := w.Header().Get("Content-Type"); got != "application/x-amz-json-1.1" || w.Code != 400 || w.Body.String() != c.want {
+			t.Errorf("%s: %s %d %s, want %s", c.target, got, w.Code, w.Body, c.want)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/stator-db/stator/internal/metrics"
 )
 
 // Engine stores pairs of key and value in the order of the keys' bytes. All methods are
@@ -91,6 +93,12 @@ type Engine interface {
 	// those of snapshots that are still open, return ErrClosed; Close itself may be
 	// called again.
 	Close() error
+}
+
+// MetricsReporter is an Engine that has metrics.
+type MetricsReporter interface {
+	// Metrics returns the state of the engine. It reads no data.
+	Metrics() []metrics.Metric
 }
 
 // DamageReporter is an Engine that reports damaged data.

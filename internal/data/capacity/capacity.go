@@ -3,6 +3,8 @@
 // The server and the model estimates both use it.
 package capacity
 
+import "math"
+
 // The bytes that one unit reads or writes.
 const (
 	readBytes  = 4096
@@ -19,6 +21,15 @@ func Read(sizeBytes int, consistent bool) float64 {
 		return units(sizeBytes, readBytes)
 	}
 	return units(sizeBytes, readBytes) / 2
+}
+
+// ReadableBytes is how many bytes a read has that costs this many units, or the
+// least that a read costs.
+func ReadableBytes(units float64, consistent bool) int {
+	if !consistent {
+		units *= 2
+	}
+	return int(math.Ceil(min(max(units, 1), 1<<30))) * readBytes
 }
 
 func units(size, per int) float64 { return float64(max(1, (size+per-1)/per)) }

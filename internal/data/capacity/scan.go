@@ -6,6 +6,10 @@ type Scan struct {
 	Consistent bool
 	Partition  int // that is being read
 
+	// Each, if set, is called for each partition before the present one, with its
+	// cost.
+	Each func(partition int, units float64)
+
 	bytes int
 	units float64 // of the partitions before it
 }
@@ -13,7 +17,10 @@ type Scan struct {
 // Enter continues the scan in a partition.
 func (s *Scan) Enter(partition int) {
 	for ; s.Partition < partition; s.Partition++ {
-		s.units += Read(s.bytes, s.Consistent)
+		if s.Each != nil {
+			s.Each(s.Partition, s.Present())
+		}
+		s.units += s.Present()
 		s.bytes = 0
 	}
 }
@@ -21,5 +28,8 @@ func (s *Scan) Enter(partition int) {
 // Add adds an item of the current partition.
 func (s *Scan) Add(sizeBytes int) { s.bytes += sizeBytes }
 
+// Present is the cost of the present partition.
+func (s *Scan) Present() float64 { return Read(s.bytes, s.Consistent) }
+
 // Units is the cost of the scan so far.
-func (s *Scan) Units() float64 { return s.units + Read(s.bytes, s.Consistent) }
+func (s *Scan) Units() float64 { return s.units + s.Present() }

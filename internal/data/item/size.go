@@ -105,3 +105,7 @@ func (v Value) depth() int {
 	}
 	return 0
 }
+
+// SizeBound returns a bound of the size that takes no time to compute. A value is
+// stored in at least half as many bytes as it counts.
+func (it Item) SizeBound() int { return 2 * len(it) }

@@ -99,3 +99,12 @@ func TestSizeOfAnyNumber(t *testing.T) {
 		}
 	})
 }
+
+func TestSizeBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		it := Make(randomAttributes(t, 4))
+		if size, bound := it.Size(), it.SizeBound(); size > bound {
+			t.Errorf("an item of size %d has the bound %d: %v", size, bound, it)
+		}
+	})
+}

@@ -35,6 +35,7 @@ const PartitionBytes = 1 + 4 + 2 + 8
 
 // The kinds of keys. The first byte of a key is its kind.
 const (
+	KindScaling        = 'a' // the settings of auto scaling, by resource and dimension
 	KindBuild          = 'b' // the progress of an index build
 	KindCatalog        = 'c' // a table's description, by name
 	KindDropped        = 'd' // a table whose items are still to be removed, by id
@@ -89,7 +90,7 @@ func TablePrefix(key []byte) (table uint32, ok bool) {
 func IndexOf(key []byte) uint16 { return binary.BigEndian.Uint16(key[1+4:]) }
 
 // kinds holds all kinds, in order.
-const kinds = "bcdgijlmnstux"
+const kinds = "abcdgijlmnstux"
 
 // PartEnd is the end of the keys that are stored together with a key: those of
 // one index, of one slot of changes, or of one kind and table, and for other
@@ -162,6 +163,16 @@ func Job(id string) []byte { return append([]byte{KindJob}, id...) }
 
 // JobSpan holds all such records, in order of the ids.
 func JobSpan() (start, end []byte) { return []byte{KindJob}, []byte{KindJob + 1} }
+
+// Scaling is the key of the settings of auto scaling of one dimension of a
+// resource. Neither has a zero byte.
+func Scaling(resource, dimension string) []byte {
+	key := append([]byte{KindScaling}, resource...)
+	return append(append(key, 0), dimension...)
+}
+
+// ScalingSpan holds all such settings, in order of the resources.
+func ScalingSpan() (start, end []byte) { return []byte{KindScaling}, []byte{KindScaling + 1} }
 
 // ItemCount is the key of a table's item count.
 func ItemCount(table uint32) []byte {
@@ -257,11 +268,17 @@ func part(i, n int) uint64 {
 // PartitionOf is which of n equal parts of a table or an index the key of an item or
 // an entry is in.
 func PartitionOf(key []byte, n int) int {
+	i, _ := bits.Mul64(Hash(key), uint64(n))
+	return int(i)
+}
+
+// Hash is the hash of the partition of an item or an entry; the key may be a prefix of
+// theirs.
+func Hash(key []byte) uint64 {
 	const at = 1 + 4 + 2
 	var hash [8]byte
 	copy(hash[:], key[min(at, len(key)):])
-	i, _ := bits.Mul64(binary.BigEndian.Uint64(hash[:]), uint64(n))
-	return int(i)
+	return binary.BigEndian.Uint64(hash[:])
 }
 
 // LastPartition is the last of n equal parts that holds keys of a segment.

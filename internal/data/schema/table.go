@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/partition"
 )
 
 // Table is the catalog's description of one table. It is stored as JSON
@@ -36,14 +37,17 @@ type Table struct {
 	Warm               Throughput `json:"warm,omitzero"`
 	Class              string     `json:"class,omitempty"`
 	ClassChanged       time.Time  `json:"classChanged,omitzero"`
+	ClassChangedBefore time.Time  `json:"classChangedBefore,omitzero"` // the change before the last
 	DeletionProtection bool       `json:"deletionProtection,omitempty"`
 	Encryption         Encryption `json:"encryption,omitzero"`
 	Tags               []Tag      `json:"tags,omitempty"`
+	Throttling         Throttling `json:"throttling,omitempty"`
 
 	// Features that read the table's changes, or remove its items.
 	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, earlier ones are disabled
 	TimeToLive TimeToLive `json:"timeToLive,omitzero"`
 	Recovery   Recovery   `json:"recovery,omitzero"`
+	Insights   Insights   `json:"insights,omitzero"`
 
 	// Recording is set shortly before a feature starts to read the changes:
 	// the feature may rely on them once every server records them. RecordingID
@@ -52,6 +56,24 @@ type Table struct {
 	RecordingID string `json:"recordingId,omitempty"`
 
 	Restored Restored `json:"restored,omitzero"` // what the table was restored from
+}
+
+// Throttling says whether requests to a table are throttled.
+type Throttling string
+
+// The values of Throttling.
+const (
+	ThrottlingDefault Throttling = "" // as the server throttles all tables
+	ThrottlingOn      Throttling = "on"
+	ThrottlingOff     Throttling = "off"
+)
+
+// Insights is the setting of Contributor Insights of a table or a global index.
+type Insights struct {
+	Mode    string    `json:"mode,omitempty"`   // empty if it is disabled
+	Enabled time.Time `json:"enabled,omitzero"` // when it was enabled last
+	Changed time.Time `json:"changed,omitzero"` // when it was enabled or disabled last
+	Failed  bool      `json:"failed,omitempty"` // it could not be enabled, as there are too many rules
 }
 
 // Stream is a view of a table's changes for customers.
@@ -226,22 +248,6 @@ func (t *Table) SettlesIn(now time.Time, delay time.Duration) time.Duration {
 	return left
 }
 
-// Throughput is a pair of read and write units a second.
-type Throughput struct {
-	Read      int64     `json:"read,omitempty"`
-	Write     int64     `json:"write,omitempty"`
-	Increased time.Time `json:"increased,omitzero"`
-	Decreased time.Time `json:"decreased,omitzero"`
-	Decreases int64     `json:"decreases,omitempty"`
-}
-
-// Encryption is the customer's request for encryption with a key of their
-// own.
-type Encryption struct {
-	Enabled bool   `json:"enabled,omitempty"`
-	KeyARN  string `json:"keyArn,omitempty"`
-}
-
 // Tag is one tag of a table.
 type Tag struct {
 	Key   string `json:"key"`
@@ -294,6 +300,7 @@ type Index struct {
 	Throughput  Throughput `json:"throughput,omitzero"`
 	MaxRequests Throughput `json:"maxRequests,omitzero"`
 	Warm        Throughput `json:"warm,omitzero"`
+	Insights    Insights   `json:"insights,omitzero"`
 }
 
 // Projection is which attributes an index copies.
@@ -336,15 +343,18 @@ func (t *Table) Entry(x *Index, it item.Item) item.Item {
 	return b.Item()
 }
 
-// onDemandPartitions is the number of partitions of a new on-demand table.
-const onDemandPartitions = 4
-
-// Partitions is how many partitions the table has. Tables do not split yet, so it
-// is that of a small table: a scan of one that is empty costs one read for each
-// (conformance/scan/capacity.txt).
+// Partitions is how many partitions the table has by its throughput. A scan of a
+// table that is empty costs one read for each (conformance/scan/capacity.txt).
 func (t *Table) Partitions() int {
-	if t.OnDemand {
-		return onDemandPartitions
+	ready := ReadyFor(t.OnDemand, t.Throughput, t.Warm)
+	return partition.Count(ready.Read, ready.Write, 0)
+}
+
+// ReadyFor returns the throughput that a table or an index serves at once.
+func ReadyFor(onDemand bool, provisioned, warm Throughput) Throughput {
+	ready := Throughput{Read: max(provisioned.Read, warm.Read), Write: max(provisioned.Write, warm.Write)}
+	if onDemand {
+		ready.Read, ready.Write = max(ready.Read, partition.InitialRead), max(ready.Write, partition.InitialWrite)
 	}
-	return 1
+	return ready
 }

@@ -202,7 +202,7 @@ func (s *Scrub) Metrics() []metrics.Metric {
 	status := s.Status()
 	var kinds []metrics.Sample
 	for _, kind := range verify.Kinds {
-		kinds = append(kinds, metrics.Sample{Label: "kind", Of: string(kind), Value: float64(status.Findings[kind])})
+		kinds = append(kinds, metrics.By("kind", string(kind), float64(status.Findings[kind])))
 	}
 	lastPass := 0.0
 	if !status.LastPass.IsZero() {

@@ -22,6 +22,9 @@ func (p *part) check(key, value []byte) (skipTo []byte, err error) {
 	case keyspace.KindJob:
 		p.checkJob(key, value)
 		return nil, nil
+	case keyspace.KindScaling:
+		p.checkScaling(key, value)
+		return nil, nil
 	case keyspace.KindMeta:
 		p.checkMeta(key, value)
 		return nil, nil
@@ -126,6 +129,21 @@ func (p *part) checkJob(key, value []byte) {
 	}
 	if len(value) == 0 || value[0] != formatJob || json.Unmarshal(value[1:], &job) != nil || job.ID != string(key[1:]) || job.Status == "" {
 		p.fault(KindRecord, "", key, "the record of job %q cannot be decoded, or is that of another", key[1:])
+	}
+}
+
+// formatScaling is the format number of the settings of auto scaling.
+const formatScaling = 1
+
+// checkScaling checks that the settings of auto scaling are those of their key.
+func (p *part) checkScaling(key, value []byte) {
+	var settings struct {
+		Resource  string `json:"resource"`
+		Dimension string `json:"dimension"`
+	}
+	if len(value) == 0 || value[0] != formatScaling || json.Unmarshal(value[1:], &settings) != nil ||
+		!bytes.Equal(keyspace.Scaling(settings.Resource, settings.Dimension), key) {
+		p.fault(KindRecord, "", key, "the settings of auto scaling of %q cannot be decoded, or are those of another resource", key[1:])
 	}
 }
 

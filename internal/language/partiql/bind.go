@@ -12,6 +12,7 @@ import (
 type binder struct {
 	parameters []item.Value
 	operators  int
+	miscounted error // the first fault of the number and the kind of an update's operands
 	misused    error // the first fault of how operands are used in a condition; see where
 }
 
@@ -218,8 +219,8 @@ func (b *binder) update(m *manipulation) (*Update, error) {
 		}
 		u.Changes.Actions = append(u.Changes.Actions, a)
 	}
-	if b.check(u.Changes); b.misused != nil {
-		return nil, b.misused
+	if err := b.checkUpdate(u.Changes); err != nil {
+		return nil, err
 	}
 	if u.Table, err = target(m); err != nil {
 		return nil, err

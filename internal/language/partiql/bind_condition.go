@@ -124,7 +124,10 @@ func (b *binder) junction(n *node) (expr.Test, error) {
 	}
 	b.operators += len(n.args) - 2
 	var operand error // the fault of an argument that is no condition
-	for _, a := range n.args {
+	for i, a := range n.args {
+		if i > 1 && operand != nil { // the operator before this argument has its own two
+			return t, operand
+		}
 		if !a.isExpression() {
 			operand = apierror.Validation("The arguments to AND/OR must be Expressions")
 			if _, err := b.operand(t.Op, a); err != nil {
@@ -224,11 +227,14 @@ func (b *binder) is(n *node) (expr.Test, error) {
 func (b *binder) function(n *node) (expr.Test, error) {
 	name := strings.ToLower(n.text)
 	op, inUpdates, ok := expr.Function(name)
+	if !ok || inUpdates { // set_add and set_delete, too
+		if err := b.operands(n.args); err != nil {
+			return expr.Test{}, err
+		}
+	}
 	switch {
 	case inUpdates || name == "set_add" || name == "set_delete":
 		return expr.Test{}, apierror.Validation("The function is not allowed in a condition expression; function: %s", name)
-	case !ok && len(n.args) > 0 && n.args[0].kind == nodeSelect:
-		return expr.Test{}, unsupportedSelect(n.args[0])
 	case !ok:
 		return expr.Test{}, apierror.Validation("Unrecognized function: %s", name)
 	case op == expr.Size:
@@ -240,9 +246,9 @@ func (b *binder) function(n *node) (expr.Test, error) {
 	return b.comparison(op, n.args...)
 }
 
-// wrongNumber translates operands whose number is wrong. How they are used is
-// checked after their number.
-func (b *binder) wrongNumber(args []*node, number error) error {
+// operands translates the operands of a function that conditions do not have, or
+// not with this number of them.
+func (b *binder) operands(args []*node) error {
 	for _, a := range args {
 		var err error
 		switch {
@@ -256,6 +262,15 @@ func (b *binder) wrongNumber(args []*node, number error) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// wrongNumber translates operands whose number is wrong. How they are used is
+// checked after their number.
+func (b *binder) wrongNumber(args []*node, number error) error {
+	if err := b.operands(args); err != nil {
+		return err
 	}
 	b.misuse(number)
 	return nil

@@ -40,6 +40,14 @@ func (b *binder) setFunction(assigned item.Path, n *node) (t expr.Term, err erro
 	if len(n.args) != 2 {
 		return t, apierror.Validation("%s must have exactly two arguments%s", name, n.position())
 	}
+	for _, a := range n.args {
+		if a.kind == nodeBag {
+			continue
+		}
+		if _, err := b.assigned(a); err != nil {
+			return t, err
+		}
+	}
 	first, err := path(n.args[0])
 	if err != nil {
 		return t, err
@@ -97,7 +105,7 @@ func (b *binder) sum(n *node) (expr.Term, error) {
 		return expr.Term{}, apierror.Validation("Unsupported operator in Update Expression. Operator: %s", n.text)
 	}
 	if len(n.args) != 2 {
-		b.misuse(apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", op, len(n.args)))
+		b.miscount(apierror.Validation("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", op, len(n.args)))
 	}
 	return b.terms(op, n.args)
 }
@@ -114,27 +122,55 @@ func (b *binder) terms(op expr.Op, args []*node) (expr.Term, error) {
 	return t, nil
 }
 
+// updateFunction makes a term from a function. Its operands are translated
+// before the function is looked up.
 func (b *binder) updateFunction(n *node) (expr.Term, error) {
 	name := strings.ToLower(n.text)
 	op, inUpdates, ok := expr.Function(name)
-	switch {
-	case name == "set_add" || name == "set_delete":
-		return expr.Term{}, misused(name)
-	case !ok:
-		return expr.Term{}, apierror.Validation("Unrecognized function: %s", name)
-	case !inUpdates:
+	if ok && !inUpdates {
 		b.misuse(apierror.Validation("The function is not allowed in an update expression; function: %s", name))
 	}
 	t, err := b.terms(op, n.args)
-	if inUpdates {
-		b.misuse(expr.Arity(op, len(n.args)))
-	}
-	if err != nil || b.misused != nil || op != expr.IfNotExists {
+	switch {
+	case err != nil:
 		return t, err
+	case !ok: // set_add and set_delete, too
+
+		return t, apierror.Validation("Unrecognized function: %s", name)
+	case !inUpdates:
+		return t, nil
+	}
+	b.miscount(expr.Arity(op, len(n.args)))
+	if b.misused != nil || b.miscounted != nil || op != expr.IfNotExists {
+		return t, nil
 	}
 	if t.Args[0].Path == nil {
-		return t, apierror.Validation("Operator or function requires a document path; operator or function: %s", op)
+		b.miscount(apierror.Validation("Operator or function requires a document path; operator or function: %s", op))
+		return t, nil
 	}
 	t.Path, t.Args = t.Args[0].Path, t.Args[1:]
 	return t, nil
+}
+
+// miscount records the first fault of the number and the kind of an update's
+// operands.
+func (b *binder) miscount(err error) {
+	if b.miscounted == nil {
+		b.miscounted = err
+	}
+}
+
+// checkUpdate returns the fault of a function that updates do not have, of paths
+// that overlap, and of operands, in this order (conformance/execute_statement/order.txt).
+func (b *binder) checkUpdate(u *expr.Update) error {
+	if b.misused != nil {
+		return b.misused
+	}
+	if err := expr.CheckApart(u.Paths()); err != nil {
+		return err
+	}
+	if b.miscounted != nil {
+		return b.miscounted
+	}
+	return u.Check()
 }

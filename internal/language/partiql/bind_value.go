@@ -15,6 +15,12 @@ func itoa(n int) string { return strconv.Itoa(n) }
 var errEmptyStep = apierror.Validation("Path component cannot be an empty string")
 
 func unexpectedStep(n *node) error {
+	switch n.kind {
+	case nodeAll:
+		return apierror.Validation("Unpivot path component like a.*.b are not supported%s", n.position())
+	case nodeElements:
+		return apierror.Validation("Wildcard path component like a[*].b are not supported%s", n.position())
+	}
 	return apierror.Validation("Unexpected path component%s", n.position())
 }
 
@@ -121,6 +127,16 @@ func key(n *node, under string) (string, error) {
 	return "", apierror.Validation("Tuple keys must be of type String. Actual type: %s under %s%s", what, under, n.position())
 }
 
+// isNegativeZero reports whether a literal is a zero with a minus sign and a
+// point or an exponent.
+func (n *node) isNegativeZero() bool {
+	if n.at.kind != tokenNumber || !strings.HasPrefix(n.text, "-") || digits(n.at.text) == len(n.at.text) {
+		return false
+	}
+	significand, _, _ := strings.Cut(strings.ToLower(n.at.text), "e")
+	return strings.Trim(significand, "0.") == ""
+}
+
 // constant returns the value of a literal. under is the path of keys and
 // indexes that leads to it, for messages.
 func constant(n *node, under string, depth int) (item.Value, error) {
@@ -129,6 +145,9 @@ func constant(n *node, under string, depth int) (item.Value, error) {
 	}
 	switch n.kind {
 	case nodeValue:
+		if n.isNegativeZero() {
+			return nil, apierror.Validation("Negative zero decimal is not supported under key %s%s", under, n.position())
+		}
 		return n.value, n.fault
 	case nodeIon:
 		return nil, apierror.Validation("Ion Literals are not supported: SYMBOL under key %s%s", under, n.position())

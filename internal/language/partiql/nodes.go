@@ -11,6 +11,7 @@ const (
 	nodeStep               // .name; text
 	nodeIndex              // [args[0]]
 	nodeAll                // .*
+	nodeElements           // [*]
 	nodeValue              // a string, a number, a boolean or null
 	nodeMissing            // MISSING
 	nodeIon                // `…`

@@ -21,6 +21,7 @@ type parser struct {
 	at         int
 	depth      int
 	parameters int
+	wraps      int   // parentheses around the whole statement
 	misplaced  *node // a change of data inside an expression
 }
 
@@ -288,10 +289,11 @@ func (p *parser) path(term *node) *node {
 			p.next()
 		case '[':
 			p.next()
-			if p.peek().kind == '*' {
-				p.fail("Invalid use of * in select list")
+			if star := p.peek(); p.take('*') {
+				whole.args = append(whole.args, &node{kind: nodeElements, at: star})
+			} else {
+				whole.args = append(whole.args, &node{kind: nodeIndex, at: t, args: []*node{p.expression(-1)}})
 			}
-			whole.args = append(whole.args, &node{kind: nodeIndex, at: t, args: []*node{p.expression(-1)}})
 			p.expect(']')
 		default:
 			if len(whole.args) == 1 {
@@ -314,7 +316,7 @@ func (p *parser) simplePath() *node {
 		switch {
 		case step.kind == nodeAll:
 			p.fail("Invalid path dot component for simple path")
-		case step.kind == nodeIndex && !step.args[0].isAtom():
+		case step.kind == nodeElements, step.kind == nodeIndex && !step.args[0].isAtom():
 			p.fail("Invalid path component for simple path")
 		}
 	}
@@ -390,6 +392,10 @@ func (p *parser) group(t token) *node {
 	p.next()
 	switch t.kind {
 	case '(':
+		if p.depth == p.wraps+1 { // (INSERT …) is a statement
+			p.wraps++
+			defer func() { p.wraps-- }()
+		}
 		args := p.list(p.listed)
 		p.expect(')')
 		if len(args) == 1 {
@@ -447,7 +453,7 @@ func (p *parser) keyword(t token) *node {
 		return p.selects()
 	case "insert_into", "set", "remove", "update", "delete", "from":
 		n := p.manipulates(t)
-		if p.depth > 1 {
+		if p.depth > p.wraps+1 {
 			p.misplaced = n
 		}
 		return n

@@ -85,14 +85,14 @@ func (p *parser) columns(q *query) {
 	}
 }
 
-// checkWildcards reports a .* that is not a path's last step.
+// checkWildcards reports a [*], and a .* that is not a path's last step.
 func (p *parser) checkWildcards(e *node) {
 	if e.kind != nodePath {
 		return
 	}
 	steps := e.args[1:]
-	for _, s := range steps[:len(steps)-1] {
-		if s.kind == nodeAll {
+	for i, s := range steps {
+		if s.kind == nodeElements || s.kind == nodeAll && i < len(steps)-1 {
 			p.fail("Invalid use of * in select list")
 		}
 	}

@@ -111,7 +111,12 @@ func Parse(text string) (*Parsed, error) {
 		return nil, err
 	}
 	switch n.kind {
-	case nodeName, nodePath, nodeValue, nodeMissing, nodeIon, nodeParameter, nodeList, nodeBag, nodeStruct, nodeIs:
+	case nodeIs:
+		if n.text == "is_not" { // the negation of another expression
+			break
+		}
+		fallthrough
+	case nodeName, nodePath, nodeValue, nodeMissing, nodeIon, nodeParameter, nodeList, nodeBag, nodeStruct:
 		return nil, apierror.Validation("Unsupported operation: %s", kindNames[n.kind])
 	}
 	return &Parsed{n, parameters}, nil

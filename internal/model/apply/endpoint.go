@@ -40,6 +40,16 @@ func (e *Endpoint) SendStreams(ctx context.Context, operation string, body any) 
 	return e.send(ctx, cmp.Or(e.StreamsURL, streamsURL(e.URL)), "DynamoDBStreams_20120810."+operation, body)
 }
 
+// SendWatch sends a request of the API of CloudWatch, which a stator has on the same URL.
+func (e *Endpoint) SendWatch(ctx context.Context, operation string, body any) ([]byte, error) {
+	return e.send(ctx, e.URL, "GraniteServiceVersion20100801."+operation, body)
+}
+
+// SendOwn sends a request of an operation that only stator has.
+func (e *Endpoint) SendOwn(ctx context.Context, operation string, body any) ([]byte, error) {
+	return e.send(ctx, e.URL, "Stator."+operation, body)
+}
+
 // streamsURL returns the URL of the streams of an endpoint.
 func streamsURL(endpoint string) string {
 	u, err := url.Parse(endpoint)

@@ -1,6 +1,6 @@
 // Package exchange converts tables between models and other descriptions of
-// them: Terraform, CloudFormation, NoSQL Workbench, schemas of ElectroDB and OneTable, and
-// a running server.
+// them: Terraform, CloudFormation, NoSQL Workbench, schemas of ElectroDB, OneTable and
+// dynamodb-toolbox, and a running server.
 //
 // It reads and writes text, and reads a server through a client that it is
 // given; reading and writing files is left to the caller.
@@ -136,6 +136,9 @@ func read(wanted, all []File, vars map[string]string, open FolderOpener) (*Desig
 	if schemas := electroSchemas(root); len(schemas) > 0 {
 		return readElectroDB(file.Name, schemas, vars)
 	}
+	if entities := toolboxEntities(root); len(entities) > 0 {
+		return readToolbox(file.Name, entities, vars)
+	}
 	switch {
 	case isOneTable(root):
 		return readOneTable(file.Name, root, vars)
@@ -146,7 +149,7 @@ func read(wanted, all []File, vars map[string]string, open FolderOpener) (*Desig
 	case root.get("model") != nil:
 		return nil, Faults{{File: file.Name, Message: "this is already a model"}}
 	}
-	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, a schema of ElectroDB has model and indexes, one of OneTable has models and indexes, and a Terraform file is named *.tf"}}
+	return nil, Faults{{File: file.Name, At: root.at, Message: "this format cannot be read: a CloudFormation template has Resources, a NoSQL Workbench model has DataModel, a schema of ElectroDB has model and indexes, one of OneTable has models and indexes, one of dynamodb-toolbox has entityName and schema, and a Terraform file is named *.tf"}}
 }
 
 // IsTerraform reports whether a file is a Terraform file, by its name.

@@ -27,7 +27,7 @@ func readTest(t *testing.T, name string, vars map[string]string) (*Design, error
 
 // Each source becomes the model in the file next to it.
 func TestRead(t *testing.T) {
-	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json"} {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json", "toolbox.json"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name)
 			d, err := readTest(t, file, nil)
@@ -86,7 +86,7 @@ var skeletonLine = regexp.MustCompile(`(?m)^#( {2}.*)$`)
 
 // The skeleton in an imported model is valid once its # are removed.
 func TestSkeleton(t *testing.T) {
-	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json"} {
+	for _, name := range []string{"shop.tf", "stack.yaml", "stack.json", "workbench.json", "electrodb.json", "onetable.json", "toolbox.json"} {
 		t.Run(name, func(t *testing.T) {
 			d, err := readTest(t, filepath.Join("testdata", name), nil)
 			if err != nil {
@@ -231,7 +231,8 @@ resource "aws_dynamodb_table" "b" { name = data.x.y }`)}
 }
 
 // The keys are those that the libraries write; they were compared with electrodb 3.4.3 and
-// dynamodb-onetable 2.7.5.
+// dynamodb-onetable 2.7.5. clients/node/test/schemas.test.js compares those of functions, and of
+// dynamodb-toolbox.
 func TestKeysOfSchemas(t *testing.T) {
 	const electro = `{"model": {"entity": "Order", "version": "1", "service": "Shop"},
 		"attributes": {"id": {"type": "string"}, "num": {"type": "number"}, "st": {"type": "string"}},
@@ -255,6 +256,50 @@ func TestKeysOfSchemas(t *testing.T) {
 		`"sk": {"type": "String", "value": "X"}, "mail": {"type": "String", "unique": true}`: "# mail is unique",
 	} {
 		checkKeys(t, fmt.Sprintf(one, attribute), want)
+	}
+	for attributes, want := range map[string]string{
+		`"id": {"type": "string", "savedAs": "pk", "transform": {"transformerId": "pipe", "transformers": [{"transformerId": "suffix", "suffix": "X", "delimiter": "/"}, {"transformerId": "prefix", "prefix": "U", "delimiter": "#"}]}}`: `pk: "U#{id}/X"`,
+		`"pk": {"type": "number"}`: `types: {pk: N}`,
+		`"pk": {"type": "string", "transform": {"transformerId": "prefix", "prefix": "U", "delimiter": ":"}}`:                      `pk: "U:{pkValue}"`,
+		`"pk": {"type": "string"}, "n": {"type": "any"}`:                                                                           "# n may be of any type",
+		`"pk": {"type": "string"}, "n": {"type": "string", "transform": {"transformerId": "custom"}}`:                              "# n is stored in another form",
+		`"a": {"type": "string"}, "pk": {"type": "string", "hidden": true, "link": "A#${a}"}`:                                      `pk: "A#{a}"`,
+		`"a": {"type": "string", "enum": ["x", "z"], "savedAs": "pk", "transform": {"transformerId": "custom", "text": "A#${a}"}}`: `a: {values: [x, z], stored: false}`,
+	} {
+		kind := "string"
+		if strings.Contains(want, "N}") {
+			kind = "number"
+		}
+		checkKeys(t, fmt.Sprintf(toolboxSchemaText, attributes, kind), want)
+	}
+}
+
+const toolboxSchemaText = `{"entities": {"e": {"entityName": "User", "schema": {"type": "item", "attributes": {%s}}, "table": {"partitionKey": {"name": "pk", "type": "%s"}}}}}`
+
+// Keys that a function computes, and that are not exported, are faults.
+func TestComputedKeysOfSchemas(t *testing.T) {
+	toolbox := func(attributes string) string { return fmt.Sprintf(toolboxSchemaText, attributes, "string") }
+	for _, schema := range []string{
+		toolbox(`"pk": {"type": "string", "hidden": true}`),
+		toolbox(`"pk": {"type": "string", "transform": {"transformerId": "custom"}}`),
+		`{"indexes": {"primary": {"hash": "pk"}}, "models": {"User": {"pk": {"type": "String", "value": true}}}}`,
+	} {
+		_, err := Read([]File{{Name: "schema.json", Text: []byte(schema), Wanted: true}}, nil)
+		if err == nil || !strings.Contains(err.Error(), "by a function") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
+// Entities of several tables are those of several tables.
+func TestToolboxTables(t *testing.T) {
+	entity := func(name, table string) string {
+		return fmt.Sprintf(`{"entityName": %q, "schema": {"attributes": {"pk": {"type": "string"}}}, "table": {"tableName": %q, "partitionKey": {"name": "pk", "type": "string"}}}`, name, table)
+	}
+	text := "[" + entity("A", "one") + "," + entity("B", "two") + "," + entity("B", "one") + "]"
+	d, err := Read([]File{{Name: "schema.json", Text: []byte(text), Wanted: true}}, nil)
+	if err != nil || len(d.Tables) != 2 || len(d.Entities) != 3 || d.Entities[2].Name != "b-2" || d.Entities[2].Table != "two" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -3,10 +3,8 @@ package exchange
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // isOneTable reports whether a file is a schema of OneTable.
@@ -73,7 +71,9 @@ func (r *oneTableSchema) model(m treeMember) {
 	e := &Entity{Name: r.unique(cmp.Or(slug(m.name), "item")), Table: r.table.name}
 	values := make(map[string]KeyTemplate)
 	for _, a := range m.value.members {
-		if text := textOf(a.value.get("value")); text != "" {
+		if isTrue(a.value.get("value")) {
+			r.fault(a.value, "the value of %s is computed by a function; docs/model-commands.md has a program that exports it", a.name)
+		} else if text := textOf(a.value.get("value")); text != "" {
 			values[stored(a)] = r.value(e, m, a, text)
 		}
 	}
@@ -97,11 +97,13 @@ func (r *oneTableSchema) model(m treeMember) {
 		}
 	}
 	r.entities = append(r.entities, e)
-	r.queries(e, m.value)
+	r.queries(e, func(name string) bool {
+		return slices.ContainsFunc(m.value.members, func(a treeMember) bool { return stored(a) == name })
+	})
 }
 
 // keyNames returns the attributes of the table's key and of the indexes.
-func (r *oneTableSchema) keyNames() (names []string) {
+func (r *schemaReader) keyNames() (names []string) {
 	for _, k := range r.table.key {
 		names = appendMissing(names, k.name)
 	}
@@ -122,24 +124,9 @@ func stored(a treeMember) string {
 }
 
 // value returns the template of an attribute. The name of the model stands for its type.
-// A number that is padded in the key is a part of its own, since the item has it without
-// padding.
 func (r *oneTableSchema) value(e *Entity, m, a treeMember, text string) KeyTemplate {
 	text = strings.ReplaceAll(text, "${"+r.typeField+"}", m.name)
-	for _, match := range paddedPlaceholder().FindAllStringSubmatch(text, -1) {
-		if m.value.get(match[1]) == nil {
-			continue // reported below
-		}
-		part := match[1] + "Padded"
-		text = strings.ReplaceAll(text, match[0], "${"+part+"}")
-		e.add(SampleAttribute{Name: part, Format: "sequence", Size: match[2], Unstored: true})
-		e.Notes = append(e.Notes, fmt.Sprintf("%s is %s as the key %s contains it.", part, match[1], stored(a)))
-	}
-	k := KeyTemplate{Name: stored(a)}
-	k.Text, k.Parts = r.placeholders(a.value, text, func(name string) string {
-		if slices.ContainsFunc(e.Attributes, func(x SampleAttribute) bool { return x.Name == name }) {
-			return name
-		}
+	k := r.template(e, a.value, stored(a), text, func(name string) string {
 		for _, other := range m.value.members {
 			if other.name == name {
 				return stored(other)
@@ -157,8 +144,6 @@ func (r *oneTableSchema) value(e *Entity, m, a treeMember, text string) KeyTempl
 	})
 	return k
 }
-
-var paddedPlaceholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}:]+):(\d{1,2}):[^}]*\}`) })
 
 // attribute returns an attribute of a model.
 func (r *oneTableSchema) attribute(e *Entity, a treeMember, values map[string]KeyTemplate) SampleAttribute {
@@ -204,30 +189,4 @@ func (r *oneTableSchema) date(name string) SampleAttribute {
 		return SampleAttribute{Name: name, Format: "iso8601-ms"}
 	}
 	return SampleAttribute{Name: name, Type: "N", Format: "epoch-millis"}
-}
-
-// queries adds the access patterns of a model: it is read and created by its key, and
-// found by each index that it has keys for.
-func (r *oneTableSchema) queries(e *Entity, m *sourceTree) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(m.members, func(a treeMember) bool { return stored(a) == name })
-	}
-	var primary []string
-	for _, k := range r.table.key {
-		primary = append(primary, k.name)
-	}
-	if len(primary) == 0 || !has(primary[0]) {
-		return
-	}
-	leaves := e.leaves(primary...)
-	r.patterns = append(r.patterns, SourcePattern{Name: "get " + e.Name, Verb: "get", Entity: e.Name, Given: leaves},
-		SourcePattern{Name: "create " + e.Name, Verb: "put", Entity: e.Name, Condition: r.notExists()})
-	if partition := e.leaves(primary[0]); len(partition) < len(leaves) {
-		r.patterns = append(r.patterns, SourcePattern{Name: "find " + e.Name, Verb: "query", Entity: e.Name, Given: partition})
-	}
-	for _, x := range r.table.indexes {
-		if !slices.ContainsFunc(x.key, func(k keyPart) bool { return !has(k.name) }) {
-			r.patterns = append(r.patterns, SourcePattern{Name: e.Name + " by " + x.name, Verb: "query", Entity: e.Name, Given: e.leaves(x.key[0].name), Index: x.name})
-		}
-	}
 }

@@ -110,6 +110,31 @@ func (r *schemaReader) placeholders(at *sourceTree, text string, field func(name
 	return converted + escaped(text[last:]), parts
 }
 
+// template returns the template of a key or of another attribute. field returns the name
+// of an attribute in the table. A number that is padded in the key is a part of its own,
+// since the item has it without padding.
+func (r *schemaReader) template(e *Entity, at *sourceTree, key, text string, field func(name string) string) KeyTemplate {
+	for _, match := range paddedPlaceholder().FindAllStringSubmatch(text, -1) {
+		if field(match[1]) == "" {
+			continue // reported below
+		}
+		part := match[1] + "Padded"
+		text = strings.ReplaceAll(text, match[0], "${"+part+"}")
+		e.add(SampleAttribute{Name: part, Format: "sequence", Size: match[2], Unstored: true})
+		e.Notes = append(e.Notes, fmt.Sprintf("%s is %s as the key %s contains it.", part, match[1], key))
+	}
+	k := KeyTemplate{Name: key}
+	k.Text, k.Parts = r.placeholders(at, text, func(name string) string {
+		if slices.ContainsFunc(e.Attributes, func(x SampleAttribute) bool { return x.Name == name && x.Unstored }) {
+			return name
+		}
+		return field(name)
+	})
+	return k
+}
+
+var paddedPlaceholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}:]+):(\d{1,2}):[^}]*\}`) })
+
 // escaped returns text as a template contains it.
 func escaped(text string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(text) }
 
@@ -157,4 +182,27 @@ func (e *Entity) addKey(k KeyTemplate) {
 		return
 	}
 	e.Keys = append(e.Keys, k)
+}
+
+// queries adds the access patterns of an entity: it is read and created by its key, and
+// found by each index that it has keys for. has reports whether it has an attribute.
+func (r *schemaReader) queries(e *Entity, has func(name string) bool) {
+	var primary []string
+	for _, k := range r.table.key {
+		primary = append(primary, k.name)
+	}
+	if len(primary) == 0 || !has(primary[0]) {
+		return
+	}
+	leaves := e.leaves(primary...)
+	r.patterns = append(r.patterns, SourcePattern{Name: "get " + e.Name, Verb: "get", Entity: e.Name, Given: leaves},
+		SourcePattern{Name: "create " + e.Name, Verb: "put", Entity: e.Name, Condition: r.notExists()})
+	if partition := e.leaves(primary[0]); len(partition) < len(leaves) {
+		r.patterns = append(r.patterns, SourcePattern{Name: "find " + e.Name, Verb: "query", Entity: e.Name, Given: partition})
+	}
+	for _, x := range r.table.indexes {
+		if !slices.ContainsFunc(x.key, func(k keyPart) bool { return !has(k.name) }) {
+			r.patterns = append(r.patterns, SourcePattern{Name: e.Name + " by " + x.name, Verb: "query", Entity: e.Name, Given: e.leaves(x.key[0].name), Index: x.name})
+		}
+	}
 }

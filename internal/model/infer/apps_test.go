@@ -23,6 +23,9 @@ func appModels(t *testing.T) map[string]*model.Model {
 	}
 	all := make(map[string]*model.Model)
 	for _, file := range files {
+		if filepath.Base(file) == "documents.model.yaml" {
+			file = "testdata/documents.model.yaml" // without what is not derived
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

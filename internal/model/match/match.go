@@ -246,7 +246,7 @@ func (r *Request) compareActions(c *requestDiff, s workload.Shape) {
 	}
 	if complete && strings.HasPrefix(r.shape.Operation, "Transact") {
 		for i := range r.actions {
-			if missing[i] {
+			if missing[i] && !r.actions[i].optional {
 				c.add(otherDetail, "it does not contain "+r.actions[i].String())
 			}
 		}

@@ -29,6 +29,11 @@ entities:
     keys: {PK: "C#{customerId}", SK: "O#{orderId}", GSI1PK: "S#{status}"}
     attributes: {customerId: {size: 12, distinct: 100}, orderId: {format: uuid}, status: {values: [OPEN, PAID, SENT]}, total: N, note: {size: 8}}
     count: 1000
+  job:
+    table: shop
+    keys: {PK: "C#{customerId}", SK: "{kind}"}
+    attributes: {customerId: {size: 12, distinct: 100}, kind: {values: [SEND, REFUND, AUDIT]}}
+    count: 100
   entry:
     table: audit
     attributes: {id: {format: uuid}, text: {size: 20}}
@@ -60,6 +65,13 @@ patterns:
     batch:
       - {get: order, given: [customerId], each: [orderId], times: 5, returns: [total, note]}
     rate: 1/s
+  - name: cancel
+    transact:
+      - {delete: order, given: [customerId, orderId], condition: attribute_exists(PK)}
+      - {check: job, given: [customerId, kind], from: {kind: AUDIT}, condition: attribute_not_exists(PK), absent: true}
+      - {delete: job, given: [customerId, kind], from: {kind: SEND}}
+      - {put: job, given: [customerId], set: {kind: REFUND}, replaces: true, optional: true}
+    rate: 1/s
   - {name: all entries, scan: entry, rate: 1/day}
   - {name: notes of nobody, query: order, given: [note], matches: 1, rate: 1/s}
 `
@@ -80,6 +92,9 @@ func TestFind(t *testing.T) {
 	_, x := shopMatcher(t)
 	order := workload.Shape{Operation: "GetItem", Table: "shop", Partition: "C#", Sort: "O#"}
 	update := workload.Shape{Operation: "UpdateItem", Table: "shop", Partition: "C#", Sort: "O#"}
+	transaction := func(actions string) workload.Shape {
+		return workload.Shape{Operation: "TransactWriteItems", Table: "shop", Actions: actions}
+	}
 	with := func(s workload.Shape, change func(*workload.Shape)) workload.Shape { change(&s); return s }
 	for _, c := range []struct {
 		name  string
@@ -126,6 +141,10 @@ func TestFind(t *testing.T) {
 			"near place with audit: it contains Delete C# O#"},
 		{"a transaction without a condition", workload.Shape{Operation: "TransactWriteItems", Table: "shop", Form: "Put, Update", Actions: "Put C# O#; Update C# PROFILE"},
 			"near place with audit: it contains Put C# O#, it does not contain Put C# O# if"},
+		{"a transaction with keys that constants decide", transaction("ConditionCheck C# AUDIT if; Delete C# O# if; Delete C# SEND; Put C# REFUND"), "cancel"},
+		{"a transaction without an optional action", transaction("ConditionCheck C# AUDIT if; Delete C# O# if; Delete C# SEND"), "cancel"},
+		{"a transaction with other constants", transaction("ConditionCheck C# AUDIT if; Delete C# AUDIT; Delete C# O# if"),
+			"near cancel: it contains Delete C# AUDIT, it does not contain Delete C# SEND"},
 		{"a batch", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Put", Actions: "Put C# O#; Put C# PROFILE"}, "load"},
 		{"a part of a batch", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Put", Actions: "Put C# O#"}, "load"},
 		{"a batch of other actions", workload.Shape{Operation: "BatchWriteItem", Table: "shop", Form: "Delete", Actions: "Delete C# O#"}, "near load: it contains Delete C# O#"},

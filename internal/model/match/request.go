@@ -26,6 +26,7 @@ type patternAction struct {
 	verb            string
 	partition, sort []workload.KeyPrefix
 	conditional     bool
+	optional        bool
 }
 
 // requestsOf returns the requests that a pattern sends, one for each table; none if it
@@ -97,7 +98,7 @@ func part(plan *model.Plan, t *model.Table) *Request {
 		if s.Table != t {
 			continue
 		}
-		a := patternAction{verb: verbs[s.Action.Verb()], conditional: s.Action.Condition != ""}
+		a := patternAction{verb: verbs[s.Action.Verb()], conditional: s.Action.Condition != "", optional: s.Action.Optional}
 		a.partition, a.sort = keyPrefixes(s)
 		r.actions = append(r.actions, a)
 		if plan.Operation == "BatchGetItem" && s.Action.Consistent {

@@ -53,12 +53,14 @@ const requestTimeout = 10 * time.Second
 // ask sends a request and decodes the reply. It repeats requests that are
 // throttled, and those that a server did not answer.
 func (c *endpointClient) ask(ctx context.Context, operation string, body, into any) error {
-	return c.repeat(ctx, isTemporary, func(ctx context.Context) error { return c.tables.Ask(ctx, operation, body, into) })
+	return c.repeat(ctx, isTemporary, isThrottled, func(ctx context.Context) error { return c.tables.Ask(ctx, operation, body, into) })
 }
 
-// askStreams does the same with a request of streams.
+// askStreams does the same with a request of streams. Their LimitExceededException
+// is a rate: AWS allows ten descriptions a second for all streams of an account.
 func (c *endpointClient) askStreams(ctx context.Context, operation string, body, into any) error {
-	return c.repeat(ctx, isTemporary, func(ctx context.Context) error { return c.streams.Ask(ctx, operation, body, into) })
+	throttled := func(err error) bool { return isThrottled(err) || isFault(err, "LimitExceededException") }
+	return c.repeat(ctx, isTemporary, throttled, func(ctx context.Context) error { return c.streams.Ask(ctx, operation, body, into) })
 }
 
 // send sends a request for package apply. A change of a table is repeated only if
@@ -68,7 +70,7 @@ func (c *endpointClient) send(ctx context.Context, operation string, body any) (
 	if strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "List") {
 		again = isTemporary
 	}
-	err = c.repeat(ctx, again, func(ctx context.Context) (err error) {
+	err = c.repeat(ctx, again, isThrottled, func(ctx context.Context) (err error) {
 		reply, err = c.tables(ctx, operation, body)
 		return err
 	})
@@ -81,7 +83,7 @@ const maxWait = 5 * time.Second
 // repeat sends a request until it succeeds, or fails with an error after which it
 // may not be sent again. Throttled requests are repeated until the context ends,
 // ever more slowly, others for a limited time.
-func (c *endpointClient) repeat(ctx context.Context, again func(error) bool, send func(ctx context.Context) error) error {
+func (c *endpointClient) repeat(ctx context.Context, again, throttled func(error) bool, send func(ctx context.Context) error) error {
 	until := time.Now().Add(c.retry)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, maxWait) {
 		err := func() error {
@@ -92,7 +94,7 @@ func (c *endpointClient) repeat(ctx context.Context, again func(error) bool, sen
 		if err == nil || ctx.Err() != nil || !again(err) {
 			return err
 		}
-		limited := !isThrottled(err) || ctx.Done() == nil
+		limited := !throttled(err) || ctx.Done() == nil
 		if limited && time.Now().Add(wait).After(until) {
 			return err
 		}
@@ -158,16 +160,37 @@ func (c *endpointClient) getBoth(ctx context.Context, table string, key item.Ite
 	return first, second, nil
 }
 
-// write sends a write of one item with a condition, which may be empty.
-func (c *endpointClient) write(ctx context.Context, operation string, body map[string]any, cond expression) (units float64, err error) {
+// writeReply is what is known of a write.
+type writeReply struct {
+	units    float64
+	doubtful bool // a request was given up that the server may still execute
+}
+
+// write sends a write of one item with a condition, which may be empty. A request
+// that was sent is not cancelled when the process is stopped, since the next one may
+// begin at once. It is cancelled if the lease has ended.
+func (c *endpointClient) write(ctx context.Context, operation string, body map[string]any, cond expression) (is writeReply, err error) {
 	var reply struct{ ConsumedCapacity replyUnits }
 	body["ReturnConsumedCapacity"] = "TOTAL"
 	if cond.text != "" {
 		body["ConditionExpression"] = cond.text
 	}
 	cond.addTo(body)
-	err = c.ask(ctx, operation, body, &reply)
-	return reply.ConsumedCapacity.CapacityUnits, err
+	err = c.repeat(ctx, isTemporary, isThrottled, func(ctx context.Context) error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), errLost) {
+				cancel()
+			}
+		})()
+		err := c.tables.Ask(limited, operation, body, &reply)
+		var fault *apierror.Error
+		is.doubtful = is.doubtful || err != nil && !errors.As(err, &fault)
+		return err
+	})
+	is.units = reply.ConsumedCapacity.CapacityUnits
+	return is, err
 }
 
 // expression is a condition or an update with its placeholders.

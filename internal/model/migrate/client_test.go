@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 func TestClientRepeats(t *testing.T) {
 	throttled := &apierror.Error{Code: "ProvisionedThroughputExceededException", Status: 400}
 	conflict := &apierror.Error{Code: "TransactionConflictException", Status: 400}
+	limit := &apierror.Error{Code: "LimitExceededException", Status: 400}
 	lost := errors.New("no reply")
 	for _, c := range []struct {
 		name      string
@@ -25,6 +27,8 @@ func TestClientRepeats(t *testing.T) {
 	}{
 		{"throttled for an hour", throttled, time.Hour, "PutItem", false, true},
 		{"a change of a table that is throttled", throttled, time.Hour, "UpdateTable", true, true},
+		{"too many requests of streams", limit, time.Hour, "DescribeStream", false, true},
+		{"too many tables", limit, time.Hour, "CreateTable", false, false},
 		{"no reply for a while", lost, 30 * time.Second, "PutItem", false, true},
 		{"no reply for long", lost, time.Hour, "PutItem", false, false},
 		{"a transaction of the application", conflict, 30 * time.Second, "UpdateItem", false, true},
@@ -34,21 +38,57 @@ func TestClientRepeats(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			virtualtime.Test(t, func(t *testing.T) {
 				began := time.Now()
-				client := &endpointClient{retry: time.Minute, tables: func(context.Context, string, any) ([]byte, error) {
+				send := func(context.Context, string, any) ([]byte, error) {
 					if time.Since(began) < c.lasts {
 						return nil, c.failure
 					}
 					return []byte("{}"), nil
-				}}
+				}
+				client := &endpointClient{retry: time.Minute, tables: send, streams: send}
 				var err error
-				if c.control {
+				var ignored any
+				switch {
+				case c.control:
 					_, err = client.send(t.Context(), c.operation, nil)
-				} else {
-					var ignored any
+				case c.operation == "DescribeStream":
+					err = client.askStreams(t.Context(), c.operation, nil, &ignored)
+				default:
 					err = client.ask(t.Context(), c.operation, nil, &ignored)
 				}
 				if (err == nil) != c.succeeds {
 					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}
+
+// A write that was sent ends when the lease does, and not when the process is stopped.
+func TestClientFinishesWrites(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cause error
+		takes time.Duration
+	}{
+		{"stopped", context.Canceled, 5 * time.Second},
+		{"without a lease", fmt.Errorf("%w: no reply", errLost), time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				client := &endpointClient{retry: time.Minute, tables: func(ctx context.Context, _ string, _ any) ([]byte, error) {
+					select {
+					case <-time.After(5 * time.Second):
+						return []byte("{}"), nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				began := time.Now()
+				time.AfterFunc(time.Second, func() { cancel(c.cause) })
+				reply, err := client.write(ctx, "PutItem", make(map[string]any), expression{})
+				if took := time.Since(began); took != c.takes || (err == nil) != errors.Is(c.cause, context.Canceled) || reply.doubtful != (err != nil) {
+					t.Errorf("after %s: %+v, %v", took, reply, err)
 				}
 			})
 		})

@@ -246,6 +246,53 @@ func TestMigrateVerifiesInAnotherProcess(t *testing.T) {
 	g.wantItems("orders2", w.mapped(toNewOrder))
 }
 
+// A request is executed also if it comes when a process has just become the
+// owner, and has not read the state yet.
+func TestMigrateRequestAtStart(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(20)
+	before := g.do(migrate.Ready)
+	owned, requested := make(chan struct{}), make(chan struct{})
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		text, err := g.e.Send(ctx, operation, body)
+		if operation == "UpdateItem" && err == nil {
+			select {
+			case <-owned:
+			default:
+				close(owned)
+				<-requested
+			}
+		}
+		return text, err
+	}
+	first := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options)
+	go func() { _, _ = first.Run(t.Context(), "") }()
+	<-owned
+	g.options.Owner, g.options.Verify = "second", true
+	second := g.migrator()
+	verified := make(chan error, 1)
+	var st *migrate.State
+	go func() {
+		var err error
+		st, err = second.Run(t.Context(), migrate.Ready)
+		verified <- err
+	}()
+	for {
+		st, err := g.migrator().Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Request.ID != "" {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(requested)
+	if err := <-verified; err != nil || st.Verified == nil || !st.Since.After(before.Since) {
+		t.Errorf("%v: %+v", err, st)
+	}
+}
+
 // The length of the pause of writes is that of the command, also if another
 // process executes it.
 func TestMigrateSwitchHasItsOwnPause(t *testing.T) {
@@ -301,6 +348,31 @@ func TestMigrateExcludesOthers(t *testing.T) {
 	}
 }
 
+// Of two migrations of the same tables that begin at the same time, one does not.
+func TestMigrateExcludesOthersThatBegin(t *testing.T) {
+	g := newRig(t, oldOrders, newOrders)
+	o := g.options
+	o.ID = "other"
+	other := migrate.New(g.e.Send, g.e.SendStreams, g.old, parse(t, strings.ReplaceAll(newOrders, "orders2", "orders3")), o)
+	var once sync.Once
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if text, _ := json.Marshal(body); operation == "PutItem" && strings.Contains(string(text), "attribute_not_exists(id)") {
+			once.Do(func() {
+				if _, err := other.Run(ctx, migrate.Ready); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return g.e.Send(ctx, operation, body)
+	}
+	if _, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err == nil || !strings.Contains(err.Error(), "migration other of the same tables") {
+		t.Errorf("it begins: %v", err)
+	}
+	if st, err := g.migrator().Status(t.Context()); err != nil || st != nil {
+		t.Errorf("it has the state %+v, %v", st, err)
+	}
+}
+
 // Positions without a migration, whose item was lost, are not used by a new one.
 func TestMigrateForgetsOldPositions(t *testing.T) {
 	g := newRig(t, oldOrders, newOrders)
@@ -337,10 +409,51 @@ func TestMigrateManyLongDifferences(t *testing.T) {
 	}
 }
 
+// The application may put an item under another old key before it deletes the
+// earlier one. The two have one new key for a moment.
+func TestMigrateWaitsForTheEndOfACollisionBeforeTheSwitch(t *testing.T) {
+	g := newRig(t, oldStates, newStates)
+	g.options.Patience = time.Minute
+	g.put("tasks", stringItem{"PK": "OPEN#1", "id": "1", "state": "OPEN"})
+	g.put("tasks", stringItem{"PK": "DONE#1", "id": "1", "state": "DONE"})
+	var once sync.Once
+	send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+		text, err := g.e.Send(ctx, operation, body)
+		if operation == "TransactGetItems" {
+			once.Do(func() {
+				_, err := g.e.Send(g.Context(), "DeleteItem", map[string]any{"TableName": "tasks", "Key": stringItem{"PK": "OPEN#1"}.json()})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return text, err
+	}
+	if st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err != nil {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	g.wantItems("tasks2", []stringItem{{"id": "1", "state": "DONE"}})
+}
+
+const oldStates = `
+tables: {tasks: {key: {partition: PK}}}
+entities:
+  task: {keys: {PK: "{state}#{id}"}, attributes: {id: S, state: {values: [OPEN, DONE]}}}
+patterns: [{name: get, get: task, given: [id, state], rate: 1/s}]
+`
+
+const newStates = `
+tables: {tasks2: {key: {partition: id}}}
+entities:
+  task: {attributes: {id: S, state: {values: [OPEN, DONE]}}}
+patterns: [{name: get, get: task, given: [id], rate: 1/s}]
+`
+
 // After the switch the application may put an item under another key before it
 // deletes the earlier one. The two have one old key for a moment.
 func TestMigrateWaitsForTheEndOfACollision(t *testing.T) {
 	g := newRig(t, oldOrders, newOrders)
+	g.options.Patience = time.Minute
 	w := orderWriter(g)
 	w.fill(20)
 	g.do(migrate.Ready)

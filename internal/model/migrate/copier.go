@@ -23,11 +23,12 @@ type copier struct {
 	workers     int
 	read, write *unitBudget
 	counts      *copyCounts
-	patience    time.Duration // how long two items may have one new key
+	patience    time.Duration // how long two items may have one new key, since applications change a key by a put and a delete
 
-	seed  maphash.Seed
-	locks [1024]sync.Mutex
-	keys  handledKeys
+	seed   maphash.Seed
+	locks  [1024]sync.Mutex
+	keys   handledKeys
+	doubts doubtfulWrites
 }
 
 // copyCounts counts the work of the copiers of a process.
@@ -135,35 +136,26 @@ func (k *copier) sync(ctx context.Context, table string, key item.Item, images [
 		}
 	}
 	if want != nil {
-		if err := k.replace(ctx, table, key, want); err != nil {
+		// The new item is not read before: almost always it differs, since its source
+		// has changed.
+		units, err := k.put(ctx, table, key, want)
+		k.write.count(units)
+		if err != nil {
 			return err
 		}
+		k.counts.followed.Add(1)
 	}
 	k.keys.add(id)
 	return nil
-}
-
-// replace writes a placement if the new item differs from it.
-func (k *copier) replace(ctx context.Context, table string, key item.Item, p *placement) error {
-	is, units, err := k.c.get(ctx, p.table, p.key)
-	k.read.count(units)
-	if err != nil || is.Equal(p.item) {
-		return err
-	}
-	units, err = k.put(ctx, table, key, p)
-	k.write.count(units)
-	if err == nil {
-		k.counts.followed.Add(1)
-	}
-	return err
 }
 
 // remove deletes a placement if the new item comes from the same source item.
 func (k *copier) remove(ctx context.Context, table string, key item.Item, p *placement) error {
 	cond := p.owner
 	for range maxTries {
-		units, err := k.c.write(ctx, "DeleteItem", map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}, cond)
-		k.write.count(units)
+		reply, err := k.c.write(ctx, "DeleteItem", map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}, cond)
+		k.write.count(reply.units)
+		k.doubt(reply, table, key, p)
 		if err == nil {
 			k.counts.followed.Add(1)
 			return nil
@@ -203,7 +195,10 @@ const maxTries = 10
 func (k *copier) put(ctx context.Context, table string, key item.Item, p *placement) (units float64, err error) {
 	cond := p.owner.orAbsent(p.key)
 	for try := 0; ; try++ {
-		units, err = k.c.write(ctx, "PutItem", map[string]any{"TableName": p.table, "Item": itemJSON{p.item}}, cond)
+		var reply writeReply
+		reply, err = k.c.write(ctx, "PutItem", map[string]any{"TableName": p.table, "Item": itemJSON{p.item}}, cond)
+		k.doubt(reply, table, key, p)
+		units = reply.units
 		if !isFault(err, "ConditionalCheckFailedException") {
 			break
 		}

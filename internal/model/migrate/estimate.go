@@ -269,9 +269,9 @@ func (e *estimator) finish(prices *model.Prices) {
 	}
 	if e.Items > 0 {
 		changes := e.m.plan.writesPerSecond()
-		// Both sides are read to follow a change, and again when the record of the
+		// The old item is read to follow a change, and both sides when the record of the
 		// migration's own write is compared.
-		e.FollowReads = 4 * changes * e.getUnits / e.Items
+		e.FollowReads = 3 * changes * e.getUnits / e.Items
 		e.FollowWrites = changes * max(1, e.WriteUnits/e.Items)
 	}
 	e.DollarsDay = dollars(e.FollowReads, e.FollowWrites) * 24 * time.Hour.Seconds()

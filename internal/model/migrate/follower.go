@@ -14,6 +14,7 @@ import (
 // changeRecord is a record of a stream.
 type changeRecord struct {
 	keys, old item.Item // old is nil for a new item, or if the stream has no old images
+	new       item.Item // nil for a removed item, or if the stream has no new images
 	inserted  bool
 	expired   bool // the server removed the item after its time to live
 }
@@ -36,17 +37,20 @@ type streamFollower struct {
 	handle func(ctx context.Context, records []changeRecord) error
 
 	now      func() time.Time
-	followed time.Time // when the stream was last read to its end
+	followed time.Time // all changes before this time are handled
 
-	shards   map[string]*followedShard
-	mutex    sync.Mutex
-	progress followProgress
+	starts     map[string]string // iterators of shards that have no position
+	shards     map[string]*followedShard
+	incomplete bool // the last list of shards lacked some
+	mutex      sync.Mutex
+	progress   followProgress
 }
 
 // followProgress is how far a follower has come.
 type followProgress struct {
 	rounds int64     // how often the stream was read to its end
 	began  time.Time // when the last of these rounds began
+	wall   time.Time // the same by the clock that is stored
 	record time.Time // when the last record of a write was read
 
 	lengths [3]time.Duration // of the last complete rounds
@@ -69,12 +73,12 @@ func (f *streamFollower) at() followProgress {
 	return f.progress
 }
 
-// finish records the end of a round.
-func (f *streamFollower) finish(began time.Time) {
+// finish records the end of a round, and when it began by both clocks.
+func (f *streamFollower) finish(began, wall time.Time) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.progress.rounds++
-	f.progress.began = began
+	f.progress.began, f.progress.wall = began, wall
 	f.progress.lengths = [...]time.Duration{f.progress.lengths[1], f.progress.lengths[2], time.Since(began)}
 }
 
@@ -91,12 +95,17 @@ func (f *streamFollower) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		began, followed := time.Now(), f.now()
+		began, wall := time.Now(), f.now()
+		if !f.isRecent() {
+			return fmt.Errorf("follow the stream of table %s: it was last read at %s: %w", f.table, f.followed.Format(time.DateTime), errTrimmed)
+		}
 		if err := f.round(ctx); err != nil {
 			return fmt.Errorf("follow the stream of table %s: %w", f.table, err)
 		}
-		f.finish(began)
-		f.followed = followed
+		if !f.incomplete {
+			f.finish(began, wall)
+			f.followed = wall
+		}
 		if err := apply.Sleep(ctx, f.poll); err != nil {
 			return err
 		}
@@ -109,6 +118,9 @@ func (f *streamFollower) part(shard string) string { return shardKind + f.table 
 func (f *streamFollower) load(ctx context.Context) error {
 	f.shards = make(map[string]*followedShard)
 	all, err := f.store.positions(ctx, shardKind+f.table+"#")
+	for id, iterator := range f.starts {
+		f.shards[id] = &followedShard{id: id, iterator: iterator, current: true}
+	}
 	for id, at := range all {
 		f.shards[id] = &followedShard{id: id, after: at, ended: at == endedAt}
 	}
@@ -138,8 +150,9 @@ func (f *streamFollower) round(ctx context.Context) error {
 // list adds the shards that the stream has now.
 func (f *streamFollower) list(ctx context.Context) error {
 	for _, s := range f.shards {
-		s.inStream = false
+		s.inStream, s.isParent = false, false
 	}
+	var parents []string
 	body := map[string]any{"StreamArn": f.arn}
 	for {
 		var reply struct {
@@ -147,6 +160,7 @@ func (f *streamFollower) list(ctx context.Context) error {
 				StreamStatus string
 				Shards       []struct {
 					ShardId             string
+					ParentShardId       string
 					SequenceNumberRange struct{ EndingSequenceNumber string }
 				}
 				LastEvaluatedShardId string
@@ -165,13 +179,21 @@ func (f *streamFollower) list(ctx context.Context) error {
 			}
 			f.shards[s.ShardId].inStream = true
 			f.shards[s.ShardId].closed = s.SequenceNumberRange.EndingSequenceNumber != ""
+			parents = append(parents, s.ParentShardId)
 		}
 		if reply.StreamDescription.LastEvaluatedShardId == "" {
 			break
 		}
 		body["ExclusiveStartShardId"] = reply.StreamDescription.LastEvaluatedShardId
 	}
+	for _, id := range parents {
+		if s := f.shards[id]; s != nil {
+			s.isParent = true
+		}
+	}
+	f.incomplete = false
 	for id, s := range f.shards {
+		f.incomplete = f.incomplete || s.lacksChildren()
 		if s.ended || s.inStream {
 			continue
 		}
@@ -183,10 +205,10 @@ func (f *streamFollower) list(ctx context.Context) error {
 	return nil
 }
 
-// isRecent reports whether no record was removed since the stream was last read to
-// its end.
+// isRecent reports whether the stream still has the records of all changes that
+// are not handled.
 func (f *streamFollower) isRecent() bool {
-	return !f.followed.IsZero() && f.now().Round(0).Sub(f.followed.Round(0)) < streamHours
+	return f.now().Round(0).Sub(f.followed.Round(0)) < streamHours
 }
 
 // streamLost returns the error for a stream that is not the table's any more.

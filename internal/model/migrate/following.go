@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -12,8 +11,9 @@ import (
 
 // following is a set of followers that run together.
 type following struct {
-	all  []*streamFollower
-	poll time.Duration
+	all    []*streamFollower
+	poll   time.Duration
+	copier *copier // that writes what the followers read
 }
 
 // run runs all followers until the context ends or one fails.
@@ -24,17 +24,11 @@ func (g *following) run(ctx context.Context) error {
 	for _, f := range g.all {
 		group.Go(func() { cancel(f.run(ctx)) })
 	}
+	if g.copier != nil {
+		group.Go(func() { cancel(g.copier.resolveDoubts(ctx, g.poll)) })
+	}
 	group.Wait()
 	return context.Cause(ctx)
-}
-
-// completed returns how often all streams were read to their ends.
-func (g *following) completed() int64 {
-	least := int64(math.MaxInt64)
-	for _, f := range g.all {
-		least = min(least, f.at().rounds)
-	}
-	return least
 }
 
 // sleep waits for a part of the time between two rounds.
@@ -52,6 +46,18 @@ func (g *following) lastRound() time.Time {
 	for _, f := range g.all {
 		if began := f.at().began; began.Before(earliest) {
 			earliest = began
+		}
+	}
+	return earliest
+}
+
+// followed returns the time before which all changes are handled, by the clock
+// that is stored: when the earliest of the last rounds began. It is zero if a
+// stream was not read to its end.
+func (g *following) followed() (earliest time.Time) {
+	for i, f := range g.all {
+		if wall := f.at().wall; i == 0 || wall.Before(earliest) {
+			earliest = wall
 		}
 	}
 	return earliest

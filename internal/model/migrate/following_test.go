@@ -20,7 +20,7 @@ func drive(ctx context.Context, f *streamFollower, every, records time.Duration,
 			f.readRecord()
 			next = time.Now().Add(records)
 		}
-		f.finish(began)
+		f.finish(began, began)
 	}
 }
 

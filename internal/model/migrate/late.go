@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
 )
@@ -29,6 +30,9 @@ type lateSuspect struct {
 	key   item.Item
 	gone  *placement // of the item before the change, if it is known
 	other item.Item  // when it was last compared
+	since time.Time  // when the other item was first seen as it is
+
+	changes int // of the other item
 }
 
 // maxSuspects bounds the items that are compared again. Further ones count as
@@ -46,7 +50,9 @@ func (l *lateWrites) open() []*lateSuspect {
 func (l *lateWrites) stillOpen(all []*lateSuspect) []*lateSuspect {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return slices.DeleteFunc(all, func(s *lateSuspect) bool { return l.suspects[sourceID(s.table, s.key)] != s })
+	return slices.DeleteFunc(all, func(s *lateSuspect) bool {
+		return l.suspects[sourceID(s.table, s.key)] != s || s.changes >= maxTries
+	})
 }
 
 // suspect compares the items of records with those of the other side. It stores
@@ -54,7 +60,7 @@ func (l *lateWrites) stillOpen(all []*lateSuspect) []*lateSuspect {
 func (r *phaseRun) suspect(ctx context.Context, m *mapping, table string, records []changeRecord) error {
 	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
 		c := records[i]
-		s := &lateSuspect{m: m, table: table, key: c.keys}
+		s := &lateSuspect{m: m, table: table, key: c.keys, since: time.Now()}
 		if image := c.old; !c.inserted {
 			if image == nil {
 				image = c.keys // the stream has no old images
@@ -167,7 +173,7 @@ func (r *phaseRun) loadSuspects(ctx context.Context, m *mapping) error {
 		if err := json.Unmarshal([]byte(data), &stored); err != nil {
 			return fmt.Errorf("decode a late write: %w", err)
 		}
-		s := &lateSuspect{m: m, table: stored.Table, key: stored.Key.Item}
+		s := &lateSuspect{m: m, table: stored.Table, key: stored.Key.Item, since: time.Now()}
 		if stored.GoneKey != nil {
 			s.gone = &placement{table: stored.GoneTable, key: stored.GoneKey.Item}
 		}
@@ -194,7 +200,11 @@ func (r *phaseRun) findLate(ctx context.Context, all []*lateSuspect) error {
 			return err
 		}
 		if !equal && !before.Equal(s.other) {
-			continue // the other item has changed: this one may follow
+			s.since = time.Now()
+			s.changes++
+		}
+		if !equal && time.Since(s.since) < r.m.options.Delay {
+			continue // the record of a change of the other item may follow
 		}
 		if !equal {
 			r.addLate(s)
@@ -213,10 +223,7 @@ func (r *phaseRun) findLate(ctx context.Context, all []*lateSuspect) error {
 // whose other item changes each time is none: that item replaces it.
 func (r *phaseRun) settleLate(ctx context.Context) error {
 	all := r.late.open()
-	for range maxTries {
-		if len(all) == 0 {
-			return nil
-		}
+	for len(all) > 0 {
 		if err := r.followers.waitRounds(ctx); err != nil {
 			return err
 		}

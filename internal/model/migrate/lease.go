@@ -73,11 +73,17 @@ func (w *leaseWatch) ended(st *State) bool {
 	return time.Since(w.since) >= st.Lease
 }
 
-// own makes this process the owner, and returns the time before it was. While
-// another process is the owner, own waits until that process has executed the
-// request, or does not renew its lease. If there is no goal to wait for, it
-// returns ErrBusy when the other process is alive.
-func (m *Migrator) own(ctx context.Context, q Request) (owned time.Time, done bool, err error) {
+// ownership describes how this process became the owner of a migration.
+type ownership struct {
+	since   time.Time // just before it did
+	request string    // the ID of the request that was stored before
+}
+
+// own makes this process the owner. While another process is the owner, own
+// waits until that process has executed the request, or does not renew its
+// lease. If there is no goal to wait for, it returns ErrBusy when the other
+// process is alive.
+func (m *Migrator) own(ctx context.Context, q Request) (owned ownership, done bool, err error) {
 	var w leaseWatch
 	for {
 		st, err := m.store.load(ctx)
@@ -87,7 +93,7 @@ func (m *Migrator) own(ctx context.Context, q Request) (owned time.Time, done bo
 		if st == nil {
 			return owned, false, errors.New("the state of the migration was deleted")
 		}
-		if owned = time.Now(); st.Owner == m.options.Owner || w.ended(st) {
+		if owned = (ownership{since: time.Now(), request: st.Request.ID}); st.Owner == m.options.Owner || w.ended(st) {
 			if st.Owner == "" || st.Owner == m.options.Owner || st.Until.UnixMilli() == 0 {
 				err = m.store.acquire(ctx)
 			} else {
@@ -114,7 +120,7 @@ func (m *Migrator) own(ctx context.Context, q Request) (owned time.Time, done bo
 // quarter of the lease is left, whether or not a request has a reply: another
 // process may begin after the whole lease.
 func (r *phaseRun) renew(ctx context.Context) error {
-	lease, last := r.m.options.Lease, r.leased
+	lease, last := r.m.options.Lease, r.owned.since
 	for wait := lease / 4; ; {
 		if err := apply.Sleep(ctx, wait); err != nil {
 			return err

@@ -35,7 +35,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 				}
 				mig := New(send, send, m, m, Options{ID: "x", Owner: "o"})
 				r := mig.newRun(&State{})
-				r.leased = time.Now()
+				r.owned.since = time.Now()
 				err := r.renew(t.Context())
 				if stopped := time.Since(last); !errors.Is(err, errLost) || stopped >= 30*time.Second || stopped < 15*time.Second {
 					t.Errorf("it stopped %s after the last renewal: %v", stopped, err)

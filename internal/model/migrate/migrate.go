@@ -35,14 +35,16 @@ type Options struct {
 
 	DiscardLate bool // the old tables are dropped with writes that came after the switch
 
-	Poll    time.Duration // between two readings of a stream; defaults to 500 ms
-	Lease   time.Duration // defaults to 30 s
-	Retry   time.Duration // how long a failing request is repeated; defaults to a minute
-	Quiet   time.Duration // how long no record may come before a switch; defaults to 5 s
-	Drain   time.Duration // how long a switch waits for the end of writes; defaults to a minute
-	Window  time.Duration // how long after a switch the old tables must stay
-	Changed func(State)   // called when the state has changed
-	Now     func() time.Time
+	Poll     time.Duration // between two readings of a stream; defaults to 500 ms
+	Lease    time.Duration // defaults to 30 s
+	Retry    time.Duration // how long a failing request is repeated; defaults to a minute
+	Quiet    time.Duration // how long no record may come before a switch; defaults to 5 s
+	Drain    time.Duration // how long a switch waits for the end of writes; defaults to a minute
+	Delay    time.Duration // how long after a write its record may appear in the stream; defaults to 5 s
+	Patience time.Duration // how long two items may have one new key; defaults to 10 s
+	Window   time.Duration // how long after a switch the old tables must stay
+	Changed  func(State)   // called when the state has changed
+	Now      func() time.Time
 }
 
 // Migrator runs the commands of one migration.
@@ -58,6 +60,7 @@ func New(send, streams apply.Send, old, new *model.Model, o Options) *Migrator {
 	o.Segments, o.Workers = cmp.Or(o.Segments, 4), cmp.Or(o.Workers, 8)
 	o.Unmatched = cmp.Or(o.Unmatched, StopUnmatched)
 	o.Poll, o.Lease = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Lease, 30*time.Second)
+	o.Delay, o.Patience = cmp.Or(o.Delay, 5*time.Second), cmp.Or(o.Patience, 10*time.Second)
 	o.Retry, o.Quiet, o.Drain = cmp.Or(o.Retry, time.Minute), cmp.Or(o.Quiet, 5*time.Second), cmp.Or(o.Drain, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -131,7 +134,7 @@ func (m *Migrator) execute(ctx context.Context, q Request) (*State, error) {
 		m.plan = makePlan(m.plan.old, m.plan.new, st.Unmatched)
 	}
 	r := m.newRun(st)
-	r.request, r.leased = q, owned
+	r.request, r.owned = q, owned
 	renewed, stop := background(ctx, r.renew)
 	err = r.phases(renewed)
 	if cause := context.Cause(renewed); cause != nil && ctx.Err() == nil {
@@ -174,6 +177,11 @@ func (m *Migrator) begin(ctx context.Context, goal Phase) (*State, error) {
 	if err := m.store.begin(ctx, m.newState()); err != nil {
 		return nil, err
 	}
+	// Another migration may have begun at the same time: of two, at least one sees
+	// the other now.
+	if err := m.excludeOthers(ctx); err != nil {
+		return nil, errors.Join(err, m.store.withdraw(ctx))
+	}
 	return m.store.load(ctx)
 }
 
@@ -209,18 +217,13 @@ func (m *Migrator) restart(ctx context.Context, st *State) (*State, error) {
 	return m.store.load(ctx)
 }
 
-// collisionPatience is how long two new items may have one old key, since the
-// application changes a new key by a put and a delete.
-const collisionPatience = 10 * time.Second
-
 // newRun returns the run of one process that owns the migration.
 func (m *Migrator) newRun(st *State) *phaseRun {
 	r := &phaseRun{m: m, store: m.store, state: st, before: st.Counts}
 	read, write := &unitBudget{perSecond: m.options.ReadUnits}, &unitBudget{perSecond: m.options.WriteUnits}
 	copier := func(to *mapping) *copier {
-		return &copier{c: m.c, m: to, workers: m.options.Workers, read: read, write: write, counts: &r.counts, seed: maphash.MakeSeed()}
+		return &copier{c: m.c, m: to, workers: m.options.Workers, read: read, write: write, counts: &r.counts, patience: m.options.Patience, seed: maphash.MakeSeed()}
 	}
 	r.forward, r.backward = copier(m.plan.forward), copier(m.plan.forward.back)
-	r.backward.patience = collisionPatience
 	return r
 }

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,12 +22,40 @@ func (r *phaseRun) disableStream(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	var ignored any
-	err = r.m.c.ask(ctx, "UpdateTable", map[string]any{"TableName": table, "StreamSpecification": map[string]any{"StreamEnabled": false}}, &ignored)
-	if err != nil {
-		return err
+	for {
+		var ignored any
+		err = r.m.c.ask(ctx, "UpdateTable", map[string]any{"TableName": table, "StreamSpecification": map[string]any{"StreamEnabled": false}}, &ignored)
+		if err == nil {
+			return waitActive(ctx, r.m.c, table)
+		}
+		if !isFault(err, "ResourceInUseException") {
+			return fmt.Errorf("end the stream of table %s: %w", table, err)
+		}
+		// Another change of the table, such as a new index, is not finished.
+		if err := apply.Sleep(ctx, max(r.m.options.Poll, time.Millisecond)); err != nil {
+			return err
+		}
+		if is, _, err := r.streamOf(ctx, table); err != nil || is != arn {
+			return err
+		}
 	}
-	return waitActive(ctx, r.m.c, table)
+}
+
+// checkUnprotected checks that tables can be deleted, before the first of them is.
+func (r *phaseRun) checkUnprotected(ctx context.Context, tables []string) error {
+	for _, table := range tables {
+		is, err := r.describe(ctx, table)
+		if err != nil {
+			return err
+		}
+		if is == nil || slices.Contains(r.state.Created, table) && !is.ours {
+			continue
+		}
+		if is.DeletionProtectionEnabled {
+			return fmt.Errorf("table %s has deletion protection; nothing was deleted\n        disable the protection, and repeat the command", table)
+		}
+	}
+	return nil
 }
 
 // deleteTable deletes a table if it exists.
@@ -82,15 +111,27 @@ func (r *phaseRun) abort(ctx context.Context) error {
 			return err
 		}
 	}
+	// An index that is being created may take hours, during which the table cannot
+	// be changed otherwise.
+	for _, x := range r.state.Added {
+		if err := r.removeIndex(ctx, x); err != nil {
+			return err
+		}
+	}
 	for _, table := range r.m.plan.sourceNames() {
 		if err := r.disableStream(ctx, table); err != nil {
 			return err
 		}
 	}
-	for _, x := range r.state.Added {
-		if err := r.removeIndex(ctx, x); err != nil {
-			return err
-		}
+	stay := slices.DeleteFunc(slices.Clone(r.state.Expiring), func(table string) bool { return !r.m.plan.inPlace(table) })
+	if len(stay) == 0 {
+		return nil
+	}
+	if err := r.restoreExpiry(ctx, stay); err != nil {
+		return err
+	}
+	if r.state.Unfinished != "" {
+		return errors.New(r.state.Unfinished)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,10 +22,10 @@ func (r *phaseRun) rewrite(ctx context.Context, table string, it item.Item) (uni
 			return 0, err
 		}
 		body := map[string]any{"TableName": table, "Key": itemJSON{key}, "UpdateExpression": update.update}
-		units, err := r.m.c.write(ctx, "UpdateItem", body, update.cond)
+		reply, err := r.m.c.write(ctx, "UpdateItem", body, update.cond)
 		if err == nil {
 			r.counts.copied.Add(1)
-			return units, nil
+			return reply.units, nil
 		}
 		if !isFault(err, "ConditionalCheckFailedException") {
 			return 0, fmt.Errorf("update %s of table %s: %w", keyText(key), table, err)
@@ -34,19 +35,35 @@ func (r *phaseRun) rewrite(ctx context.Context, table string, it item.Item) (uni
 		}
 		r.forward.read.count(units)
 	}
-	return 0, fmt.Errorf("update %s of table %s: it changes all the time", keyText(key), table)
+	return 0, nil // it has changed after it was read, so its next record leads here again
 }
 
 // rewriteChanged sets the index keys of items that the application changed. It
-// does not wait for the limits of the backfill.
+// does not wait for the limits of the backfill. Only the last record of an item
+// matters, and its image is enough: a later change has a record of its own, and the
+// update has conditions. The records of the migration's own updates cost nothing so.
 func (r *phaseRun) rewriteChanged(ctx context.Context, table string, records []changeRecord) error {
-	return parallel(ctx, r.forward.workers, len(records), func(ctx context.Context, i int) error {
-		it, units, err := r.m.c.get(ctx, table, records[i].keys)
-		r.forward.read.count(units)
-		if err != nil || it == nil {
-			return err
+	last := make(map[string]changeRecord)
+	for _, c := range records {
+		last[string(c.keys)] = c
+	}
+	changed := slices.Collect(maps.Values(last))
+	return parallel(ctx, r.forward.workers, len(changed), func(ctx context.Context, i int) error {
+		it := changed[i].new
+		if it != nil {
+			if _, err := r.m.plan.indexKeys(table, it); err != nil {
+				it = nil // it may be out of date
+			}
 		}
-		units, err = r.rewrite(ctx, table, it)
+		if it == nil {
+			is, units, err := r.m.c.get(ctx, table, changed[i].keys)
+			r.forward.read.count(units)
+			if err != nil || is == nil {
+				return err
+			}
+			it = is
+		}
+		units, err := r.rewrite(ctx, table, it)
 		r.forward.write.count(units)
 		return err
 	})

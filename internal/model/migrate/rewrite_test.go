@@ -1,12 +1,14 @@
 package migrate
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 )
 
@@ -73,4 +75,68 @@ func show(x *expression, text string) string {
 		text = strings.ReplaceAll(text, ref, strings.Trim(strings.TrimPrefix(string(x.values[ref].(json.RawMessage)), `{"S":`), `"}`))
 	}
 	return text
+}
+
+// An item that the application changes at each attempt does not end the run: the
+// record of its last change leads to another.
+func TestRewriteOfAnItemThatChanges(t *testing.T) {
+	r, user := limitedRun(t, indexedUsers)
+	send, updates := r.m.c.tables, 0
+	r.m.c.tables = func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if operation == "UpdateItem" {
+			updates++
+			return nil, &apierror.Error{Code: "ConditionalCheckFailedException", Status: 400}
+		}
+		return send(ctx, operation, body)
+	}
+	if err := r.rewriteChanged(t.Context(), "users", []changeRecord{{keys: user}}); err != nil || updates != maxTries {
+		t.Errorf("%d updates, %v", updates, err)
+	}
+}
+
+// An item is updated as its last record shows it, without being read. It is read if the
+// record has no image, or one that cannot be mapped.
+func TestRewriteFromImages(t *testing.T) {
+	user := func(email, key string) item.Item {
+		values := map[string]item.Value{"id": item.String("1")}
+		for name, text := range map[string]string{"email": email, "GSI": key} {
+			if text != "" {
+				values[name] = item.String(text)
+			}
+		}
+		return item.Make(values)
+	}
+	key := item.Make(map[string]item.Value{"id": item.String("1")})
+	for _, c := range []struct {
+		name          string
+		images        []item.Item
+		reads, writes int
+	}{
+		{"a change of the application", []item.Item{user("e", "")}, 0, 1},
+		{"a change of the migration", []item.Item{user("e", "E#e")}, 0, 0},
+		{"both, in one page", []item.Item{user("e", ""), user("e", "E#e")}, 0, 0},
+		{"an image that cannot be mapped", []item.Item{user("", "")}, 1, 1},
+		{"no image", []item.Item{nil}, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, _ := limitedRun(t, indexedUsers)
+			send, reads, writes := r.m.c.tables, 0, 0
+			r.m.c.tables = func(ctx context.Context, operation string, body any) ([]byte, error) {
+				switch operation {
+				case "GetItem":
+					reads++
+				case "UpdateItem":
+					writes++
+				}
+				return send(ctx, operation, body)
+			}
+			var records []changeRecord
+			for _, image := range c.images {
+				records = append(records, changeRecord{keys: key, new: image})
+			}
+			if err := r.rewriteChanged(t.Context(), "users", records); err != nil || reads != c.reads || writes != c.writes {
+				t.Errorf("%d reads, %d writes, %v", reads, writes, err)
+			}
+		})
+	}
 }

@@ -47,7 +47,7 @@ func newRig(t *testing.T, old, new string) *rig {
 	}}
 	g.options = migrate.Options{
 		ID: "test", Owner: "first", Poll: time.Millisecond, Lease: 30 * time.Second, Retry: time.Nanosecond,
-		Quiet: 20 * time.Millisecond, Drain: 10 * time.Second, Samples: 50, Segments: 3,
+		Quiet: 20 * time.Millisecond, Delay: 20 * time.Millisecond, Patience: 20 * time.Millisecond, Drain: 10 * time.Second, Samples: 50, Segments: 3,
 	}
 	if err := prove.Create(t.Context(), g.e.Send, g.old, false, apply.Waiting{Every: time.Millisecond}); err != nil {
 		t.Fatal(err)

@@ -15,15 +15,16 @@ type phaseRun struct {
 	m                 *Migrator
 	store             *stateStore
 	state             *State
-	request           Request   // of this process; it goes on until it is stopped if there is no goal
-	leased            time.Time // the time before this process became the owner
-	before            Counts    // of earlier runs
+	request           Request // of this process; it goes on until it is stopped if there is no goal
+	owned             ownership
+	before            Counts // of earlier runs
 	counts            copyCounts
 	forward, backward *copier
 	followers         *following
 	finished          bool // time to live and recovery of the new tables are enabled
 	repair            bool // the verification copies items again that differ
 	late              lateWrites
+	starts            map[string]map[string]string // iterators of shards that have no position, by table
 
 	// mutex guards changes of the state, which the first goroutine makes, against
 	// the others that store it.
@@ -107,8 +108,8 @@ func (r *phaseRun) phases(ctx context.Context) error {
 	if err := r.checkFollowed(); err != nil && r.request.Goal != Aborted && !r.request.DiscardLate && r.state.Phase != Dropping {
 		return err
 	}
-	if q := r.state.Request; q.ID != r.request.ID && q.ID != r.state.Answered {
-		// A request of an earlier process is out of date.
+	if q := r.state.Request; q.ID == r.owned.request && q.ID != r.request.ID && q.ID != r.state.Answered {
+		// A request from before this process was the owner is out of date.
 		if err := r.reject(ctx, q, fmt.Errorf("%s was requested before the present process began", q.Goal)); err != nil {
 			return err
 		}
@@ -137,6 +138,9 @@ func (r *phaseRun) phase(ctx context.Context) error {
 		if err := r.createTables(ctx); err != nil {
 			return err
 		}
+		if err := r.startStreams(ctx); err != nil {
+			return err
+		}
 		return r.enter(ctx, Backfill)
 	case Backfill:
 		return r.whileFollowing(ctx, r.m.plan.forward, func(ctx context.Context) error {
@@ -161,14 +165,27 @@ func (r *phaseRun) phase(ctx context.Context) error {
 func (r *phaseRun) execute(ctx context.Context, q Request) error {
 	switch q.Goal {
 	case Aborted:
+		if err := r.checkUnprotected(ctx, r.state.Created); err != nil {
+			return r.reject(ctx, q, err)
+		}
 		if err := r.begin(ctx, Aborting); err != nil {
 			return err
 		}
 		if err := r.abort(ctx); err != nil {
 			return err
 		}
+		if err := r.store.clear(ctx, allKinds...); err != nil {
+			return err
+		}
 		return r.enter(ctx, Aborted, executed(q))
 	case Dropped:
+		var tables []string
+		for _, t := range r.m.plan.sources {
+			tables = append(tables, t.Name)
+		}
+		if err := r.checkUnprotected(ctx, tables); err != nil {
+			return r.reject(ctx, q, err)
+		}
 		if err := r.begin(ctx, Dropping); err != nil {
 			return err
 		}
@@ -195,7 +212,11 @@ func (r *phaseRun) execute(ctx context.Context, q Request) error {
 		if err := r.forgetSuspects(ctx); err != nil {
 			return err
 		}
-		return r.enter(ctx, Verify, executed(q), func(st *State) { st.RolledBack = true })
+		if err := r.enter(ctx, Verify, executed(q), func(st *State) { st.RolledBack = true }); err != nil {
+			return err
+		}
+		r.finished = false
+		return r.restoreExpiry(ctx, r.state.Expiring)
 	}
 	return r.reject(ctx, q, fmt.Errorf("the goal %q is unknown; use the version of stator that began the migration", q.Goal))
 }
@@ -208,7 +229,6 @@ var errGoal = errors.New("the goal of the migration has changed")
 func (r *phaseRun) unlessAborted(ctx context.Context, fn func(ctx context.Context) error) error {
 	watched, stop := background(ctx, func(ctx context.Context) error {
 		for {
-			completed, began := r.followers.completed(), r.m.options.Now()
 			if err := apply.Sleep(ctx, max(r.m.options.Poll, 100*time.Millisecond)); err != nil {
 				return err
 			}
@@ -216,9 +236,7 @@ func (r *phaseRun) unlessAborted(ctx context.Context, fn func(ctx context.Contex
 			if err == nil && q.Goal == Aborted {
 				err = errGoal
 			}
-			if r.followers.completed() > completed {
-				r.set(func(st *State) { st.Followed = began })
-			}
+			r.setFollowed()
 			if err := errors.Join(err, r.save(ctx)); err != nil {
 				return err
 			}
@@ -242,6 +260,7 @@ func (r *phaseRun) whileFollowing(ctx context.Context, to *mapping, fn func(ctx 
 		err = cause
 	}
 	err = errors.Join(err, stop())
+	r.starts = group.starts()
 	if errors.Is(err, errGoal) {
 		return nil
 	}
@@ -252,18 +271,21 @@ func (r *phaseRun) whileFollowing(ctx context.Context, to *mapping, fn func(ctx 
 // the sources of the mapping cause writes. Those of the other side show writes of
 // the application that are not copied.
 func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, error) {
-	g := &following{poll: r.m.options.Poll}
+	g := &following{poll: r.m.options.Poll, copier: r.forward}
 	if err := r.loadSuspects(ctx, to.back); err != nil {
 		return nil, err
 	}
 	backward := to == r.m.plan.forward.back
+	if backward {
+		g.copier = r.backward
+	}
 	for table, arn := range r.state.ARNs {
 		is, view, err := r.streamOf(ctx, table)
 		if err != nil || is != arn {
 			return nil, errors.Join(err, streamLost(table))
 		}
 		r.m.plan.forward.setView(table, view)
-		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts, now: r.m.options.Now, followed: r.state.Followed}
+		f := &streamFollower{c: r.m.c, store: r.store, table: table, arn: arn, poll: r.m.options.Poll, counts: &r.counts, now: r.m.options.Now, followed: r.state.followed(), starts: r.starts[table]}
 		_, old := r.m.plan.forward.sources[table]
 		switch {
 		case r.m.plan.inPlace(table) && old:
@@ -286,16 +308,20 @@ func (r *phaseRun) newFollowing(ctx context.Context, to *mapping) (*following, e
 	return g, nil
 }
 
+// setFollowed records up to which time the streams were read.
+func (r *phaseRun) setFollowed() {
+	if at := r.followers.followed(); !at.IsZero() {
+		r.set(func(st *State) { st.Followed = at })
+	}
+}
+
 // streamHours is how long a stream may not be read: its records are kept for 24
 // hours.
 const streamHours = 23 * time.Hour
 
 // checkFollowed checks that no record was removed before it was read.
 func (r *phaseRun) checkFollowed() error {
-	last := r.state.Followed
-	if last.IsZero() {
-		last = r.state.Began
-	}
+	last := r.state.followed()
 	if len(r.state.ARNs) > 0 && r.m.options.Now().Sub(last) > streamHours {
 		err := fmt.Errorf("the streams were last read at %s: %w", last.Format(time.DateTime), errTrimmed)
 		if r.request.Goal == Dropped {
@@ -319,7 +345,7 @@ func (r *phaseRun) verifyAndStore(ctx context.Context) error {
 	if err := r.followers.catchUp(ctx); err != nil {
 		return err
 	}
-	r.set(func(st *State) { st.Followed = r.m.options.Now() })
+	r.setFollowed()
 	v, err := r.verify(ctx)
 	if err != nil {
 		return err
@@ -380,7 +406,7 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 		if err := r.followers.waitRounds(ctx); err != nil {
 			return Request{}, err
 		}
-		r.set(func(st *State) { st.Followed = r.m.options.Now() })
+		r.setFollowed()
 		if err := r.findLate(ctx, suspects); err != nil {
 			return Request{}, err
 		}
@@ -392,11 +418,7 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 			return q, err
 		}
 		if time.Since(saved) > followSave {
-			err := r.save(ctx)
-			if err == nil && r.state.Phase == Switched {
-				err = r.finishSwitch(ctx)
-			}
-			if err != nil {
+			if err := errors.Join(r.save(ctx), r.finishChange(ctx)); err != nil {
 				return Request{}, err
 			}
 			saved = time.Now()
@@ -407,6 +429,17 @@ func (r *phaseRun) waitForRequest(ctx context.Context) (Request, error) {
 	}
 }
 
+// finishChange repeats what a switch or a rollback could not do at once.
+func (r *phaseRun) finishChange(ctx context.Context) error {
+	switch {
+	case r.state.Phase == Switched:
+		return r.finishSwitch(ctx)
+	case len(r.state.Expiring) > 0:
+		return r.restoreExpiry(ctx, r.state.Expiring)
+	}
+	return nil
+}
+
 // drain waits for the end of writes before a switch and a rollback, and finds late
 // writes. If the request is not possible then, drain rejects it and returns an
 // empty one.
@@ -414,6 +447,9 @@ func (r *phaseRun) drain(ctx context.Context, q Request) (Request, error) {
 	err := r.followers.waitRounds(ctx)
 	if q.Goal == Switched || q.Goal == RolledBack {
 		err = r.followers.waitQuiet(ctx, q.Quiet, q.Drain)
+	}
+	if err == nil {
+		err = r.followers.copier.waitDoubts(ctx, r.m.options.Poll)
 	}
 	if err == nil {
 		err = r.settleLate(ctx)

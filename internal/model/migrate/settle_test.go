@@ -19,7 +19,7 @@ func driveRounds(ctx context.Context, f *streamFollower, first time.Duration, fa
 		began := time.Now()
 		select {
 		case <-time.After(length):
-			f.finish(began)
+			f.finish(began, began)
 		case <-ctx.Done():
 		}
 	}

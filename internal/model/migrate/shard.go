@@ -9,16 +9,37 @@ import (
 
 // followedShard is the position in one shard.
 type followedShard struct {
-	id       string
-	after    string // the last sequence number that was handled, "" for none
-	ended    bool   // it was read to its end
-	closed   bool   // it gets no more records
-	iterator string
-	empty    int  // pages in a row without records
-	current  bool // the iterator has reached the end
-	saved    time.Time
-	unsaved  bool
-	inStream bool
+	id        string
+	after     string // the last sequence number that was handled, "" for none
+	ended     bool   // it was read to its end
+	closed    bool   // it gets no more records
+	iterator  string
+	empty     int  // pages in a row without records
+	current   bool // the iterator has reached the end
+	saved     time.Time
+	unsaved   bool
+	inStream  bool
+	isParent  bool
+	childless time.Time // since when it is closed and has no child
+}
+
+// childPatience is how long a shard that is closed may have no child. A stream
+// that is enabled goes on in other shards, but AWS may list them later
+// (github.com/awslabs/amazon-kinesis-client, issue 164). Other servers may have
+// such shards.
+const childPatience = time.Minute
+
+// lacksChildren reports whether the list of shards is without those in which this
+// one goes on.
+func (s *followedShard) lacksChildren() bool {
+	switch {
+	case !s.inStream || !s.closed || s.isParent:
+		s.childless = time.Time{}
+		return false
+	case s.childless.IsZero():
+		s.childless = time.Now()
+	}
+	return time.Since(s.childless) < childPatience
 }
 
 // endedAt is stored as the position of a shard that was read to its end.
@@ -39,6 +60,9 @@ func (f *streamFollower) readShard(ctx context.Context, s *followedShard) error 
 	var end roundEnd
 	for done := false; !done; {
 		read, err := f.page(ctx, s)
+		if isFault(err, "ResourceNotFoundException") && f.isRecent() {
+			return nil // it was removed after the shards were listed, and had no more records
+		}
 		if err != nil {
 			return err
 		}
@@ -139,6 +163,9 @@ func (f *streamFollower) page(ctx context.Context, s *followedShard) (int, error
 		if r.Dynamodb.OldImage != nil {
 			records[i].old = r.Dynamodb.OldImage.Item
 		}
+		if r.Dynamodb.NewImage != nil {
+			records[i].new = r.Dynamodb.NewImage.Item
+		}
 	}
 	if len(written(records)) > 0 {
 		f.readRecord()
@@ -169,6 +196,8 @@ func (f *streamFollower) nextPage(ctx context.Context, s *followedShard) (*recor
 		switch {
 		case isFault(err, "ExpiredIteratorException"):
 			s.iterator = ""
+		case isFault(err, "TrimmedDataAccessException") && f.isRecent():
+			s.iterator = "" // records before the position that is needed were removed
 		case isFault(err, "TrimmedDataAccessException"):
 			return nil, errTrimmed
 		default:
@@ -213,8 +242,8 @@ type recordPage struct {
 		EventName    string
 		UserIdentity recordIdentity
 		Dynamodb     struct {
-			Keys, OldImage *itemJSON
-			SequenceNumber string
+			Keys, OldImage, NewImage *itemJSON
+			SequenceNumber           string
 		}
 	}
 	NextShardIterator string

@@ -25,6 +25,9 @@ type fakeShard struct {
 	empty   int // pages without records that an iterator of GetShardIterator gives first
 	closed  bool
 	removed bool               // the stream does not have the shard any more
+	child   bool               // the stream has a child of the shard, which has no records
+	gone    bool               // the shard is removed after the shards were listed
+	raced   int                // iterators whose position is removed before they are used
 	read    func(s *fakeShard) // called for each page
 	trimmed int                // the last sequence number that is removed
 	expires int                // iterators that expire when they are used
@@ -44,6 +47,9 @@ func (s *fakeShard) send(_ context.Context, operation string, body any) ([]byte,
 			numbers["EndingSequenceNumber"] = strconv.Itoa(s.records)
 		}
 		shards := []any{map[string]any{"ShardId": "shard", "SequenceNumberRange": numbers}}
+		if s.child {
+			shards = append(shards, map[string]any{"ShardId": "child", "ParentShardId": "shard", "SequenceNumberRange": map[string]string{"StartingSequenceNumber": "1"}})
+		}
 		if s.removed {
 			shards = nil
 		}
@@ -57,6 +63,9 @@ func (s *fakeShard) send(_ context.Context, operation string, body any) ([]byte,
 }
 
 func (s *fakeShard) iterate(in map[string]any) ([]byte, error) {
+	if s.gone {
+		return nil, &apierror.Error{Code: "ResourceNotFoundException", Status: 400}
+	}
 	after := s.trimmed
 	switch in["ShardIteratorType"] {
 	case "LATEST":
@@ -74,6 +83,10 @@ func (s *fakeShard) page(iterator string) ([]byte, error) {
 	if s.expires > 0 {
 		s.expires--
 		return nil, &apierror.Error{Code: "ExpiredIteratorException", Status: 400}
+	}
+	if s.raced > 0 {
+		s.raced--
+		return nil, &apierror.Error{Code: "TrimmedDataAccessException", Status: 400}
 	}
 	if s.read != nil {
 		s.read(s)
@@ -206,6 +219,9 @@ func TestFollowerPositionThatIsRemoved(t *testing.T) {
 	}{
 		{"the record, in time", &fakeShard{records: 10, perPage: 2, trimmed: 7}, 22 * time.Hour, 3},
 		{"the record, too late", &fakeShard{records: 10, perPage: 2, trimmed: 7}, 24 * time.Hour, -1},
+		{"the record, after the iterator, in time", &fakeShard{records: 10, perPage: 2, trimmed: 7, raced: 1}, 22 * time.Hour, 3},
+		{"the record, after the iterator, too late", &fakeShard{records: 10, perPage: 2, trimmed: 7, raced: 1}, 24 * time.Hour, -1},
+		{"the shard, after the list, in time", &fakeShard{gone: true}, 22 * time.Hour, 0},
 		{"the shard, in time", &fakeShard{removed: true}, 22 * time.Hour, 0},
 		{"the shard, too late", &fakeShard{removed: true}, 24 * time.Hour, -1},
 	} {
@@ -250,5 +266,95 @@ func TestFollowerReadsSomeShardsAtATime(t *testing.T) {
 		if err := f.round(t.Context()); err != nil || most.Load() > maxShards || most.Load() < 2 {
 			t.Errorf("%d shards are read at the same time, %v", most.Load(), err)
 		}
+	})
+}
+
+// The time up to which a stream was read is the beginning of a round: changes that
+// come while it lasts may have no record yet.
+func TestFollowedIsTheBeginningOfARound(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		s := &fakeShard{records: 1, perPage: 1}
+		f, _ := s.follow()
+		f.poll = time.Hour
+		f.handle = func(context.Context, []changeRecord) error { time.Sleep(10 * time.Hour); return nil }
+		g := &following{all: []*streamFollower{f, new(streamFollower)}}
+		if is := g.followed(); !is.IsZero() {
+			t.Errorf("before the first round: %s", is)
+		}
+		g.all = g.all[:1]
+		ctx, cancel := context.WithCancel(t.Context())
+		began, done := time.Now(), make(chan error)
+		go func() { done <- f.run(ctx) }()
+		time.Sleep(10*time.Hour + time.Minute)
+		if is := g.followed(); !is.Equal(began) {
+			t.Errorf("followed %s after the beginning", is.Sub(began))
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A process that did not run for a day ends: a shard of which it has no position
+// would begin after the records that were removed.
+func TestFollowerThatSlept(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		slept time.Duration
+		fails bool
+	}{{"for some hours", 20 * time.Hour, false}, {"for a day", 24 * time.Hour, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				s := &fakeShard{perPage: 1}
+				f, _ := s.follow()
+				f.poll = time.Minute
+				var slept atomic.Int64
+				f.now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- f.run(ctx) }()
+				time.Sleep(30 * time.Second)
+				slept.Store(int64(c.slept))
+				time.Sleep(time.Hour)
+				cancel()
+				if err := <-done; errors.Is(err, errTrimmed) != c.fails {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+// A shard that is closed goes on in its children. As long as they are not listed,
+// the stream is not read to its end.
+func TestFollowerWaitsForTheChildrenOfAShard(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		s := &fakeShard{perPage: 1, closed: true}
+		f, _ := s.follow()
+		f.poll = time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.run(ctx) }()
+		time.Sleep(10*time.Second + time.Millisecond)
+		if n := f.at().rounds; n != 0 {
+			t.Errorf("%d rounds without the child", n)
+		}
+		s.mutex.Lock()
+		s.child, s.closed = true, false // the fake has one state for both
+		s.mutex.Unlock()
+		time.Sleep(2 * time.Second)
+		if n := f.at().rounds; n == 0 {
+			t.Error("no round with the child")
+		}
+		s.mutex.Lock()
+		s.child, s.closed = false, true
+		s.mutex.Unlock()
+		time.Sleep(childPatience + 2*time.Second)
+		before := f.at().rounds
+		time.Sleep(5 * time.Second)
+		if f.at().rounds == before {
+			t.Error("a server whose closed shards have no children is waited for")
+		}
+		cancel()
+		<-done
 	})
 }

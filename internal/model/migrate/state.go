@@ -51,7 +51,7 @@ type State struct {
 	Added      []AddedIndex  `json:"added,omitempty"`
 	Enabled    []string      `json:"enabled,omitempty"` // tables whose stream the migration enabled
 	ARNs       stringMap     `json:"arns,omitempty"`    // the streams that are read, by table
-	Followed   time.Time     `json:"followed,omitzero"` // when the streams were last read to the end
+	Followed   time.Time     `json:"followed,omitzero"` // all changes before this time are handled
 	Began      time.Time     `json:"began"`
 	Since      time.Time     `json:"since,omitzero"`       // when the phase began
 	Counts     Counts        `json:"counts"`               // of all runs together
@@ -59,8 +59,18 @@ type State struct {
 	RolledBack bool          `json:"rolledBack,omitempty"` // since the last verification, which repairs what differs
 	Late       int64         `json:"late,omitempty"`       // writes to tables that the application does not use, which were not copied
 	LateKeys   []string      `json:"lateKeys,omitempty"`   // the first of their keys
-	Unfinished string        `json:"unfinished,omitempty"` // why time to live or recovery of the new tables is not enabled
+	Expiring   []string      `json:"expiring,omitempty"`   // tables whose time to live the migration has changed
+	Unfinished string        `json:"unfinished,omitempty"` // why time to live or recovery of the tables is not as it should be
 	Problem    string        `json:"problem,omitempty"`    // why the last request was rejected
+}
+
+// followed returns the time before which all changes are handled. The items are
+// read after the migration has begun, so earlier changes need not be followed.
+func (st *State) followed() time.Time {
+	if st.Followed.IsZero() {
+		return st.Began
+	}
+	return st.Followed
 }
 
 type stringMap = map[string]string
@@ -173,6 +183,18 @@ func (s *stateStore) begin(ctx context.Context, st *State) error {
 	err = s.c.ask(ctx, "PutItem", map[string]any{"TableName": StateTable, "Item": it, "ConditionExpression": "attribute_not_exists(id)"}, &ignored)
 	if err != nil && !isFault(err, "ConditionalCheckFailedException") {
 		return fmt.Errorf("store the state of the migration: %w", err)
+	}
+	return nil
+}
+
+// withdraw removes the state of a migration that no process has run.
+func (s *stateStore) withdraw(ctx context.Context) error {
+	var ignored any
+	err := s.c.ask(ctx, "DeleteItem", map[string]any{
+		"TableName": StateTable, "Key": s.key(mainPart), "ConditionExpression": "attribute_not_exists(#o)", "ExpressionAttributeNames": stringMap{"#o": "owner"},
+	}, &ignored)
+	if err != nil && !isFault(err, "ConditionalCheckFailedException") {
+		return fmt.Errorf("remove the state of the migration: %w", err)
 	}
 	return nil
 }

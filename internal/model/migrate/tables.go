@@ -73,20 +73,41 @@ func (r *phaseRun) createTable(ctx context.Context, c *apply.Change) error {
 	}
 	delete(c.Request.Body, "StreamSpecification")
 	c.Request.Body["Tags"] = []any{stringMap{"Key": migrationTag, "Value": r.state.ID}}
-	var ignored any
-	err := r.m.c.ask(ctx, "CreateTable", c.Request.Body, &ignored)
+	var reply struct{ TableDescription tableDescription }
+	err := r.m.c.ask(ctx, "CreateTable", c.Request.Body, &reply)
 	if err != nil && !isFault(err, "ResourceInUseException") {
 		return fmt.Errorf("create table %s: %w", c.Table, err)
+	}
+	if is := reply.TableDescription; is.TableID != "" {
+		if err := r.keepID(ctx, c.Table, is.TableID); err != nil {
+			return err
+		}
 	}
 	if err := waitActive(ctx, r.m.c, c.Table); err != nil {
 		return err
 	}
 	// A repeated request may find the table that the first one created.
 	is, err := r.describe(ctx, c.Table)
-	if err == nil && (is == nil || !is.ours) {
-		err = existsAlready(c.Table)
+	if err != nil {
+		return err
 	}
-	return err
+	if is == nil || !is.ours {
+		return existsAlready(c.Table)
+	}
+	// A tag that stays does no harm.
+	_, _ = r.m.c.send(ctx, "UntagResource", map[string]any{"ResourceArn": is.TableArn, "TagKeys": []string{migrationTag}})
+	return nil
+}
+
+// keepID stores the id of a table that the migration created.
+func (r *phaseRun) keepID(ctx context.Context, table, id string) error {
+	r.set(func(st *State) {
+		if st.TableIDs == nil {
+			st.TableIDs = make(map[string]string)
+		}
+		st.TableIDs[table] = id
+	})
+	return r.save(ctx)
 }
 
 // tableDescription is a table of the endpoint.
@@ -94,6 +115,8 @@ type tableDescription struct {
 	TableID  string `json:"TableId"`
 	TableArn string
 	Indexes  []struct{ IndexName string } `json:"GlobalSecondaryIndexes"`
+
+	DeletionProtectionEnabled bool
 
 	ours bool // the migration created it
 }
@@ -119,25 +142,25 @@ func (r *phaseRun) describe(ctx context.Context, table string) (*tableDescriptio
 	return is, err
 }
 
-// adopt reports whether a table has the tag of the migration. It replaces the tag
-// by the stored id.
+// adopt reports whether a table has the tag of the migration, and stores its id.
+// AWS may show the tags of a new table some time after the table.
 func (r *phaseRun) adopt(ctx context.Context, table string, is *tableDescription) (bool, error) {
-	tagged, err := r.isTagged(ctx, is.TableArn)
-	if err != nil || !tagged || is.TableID == "" {
-		return tagged, err
-	}
-	r.set(func(st *State) {
-		if st.TableIDs == nil {
-			st.TableIDs = make(map[string]string)
+	for until := time.Now().Add(r.m.options.Retry); ; {
+		tagged, err := r.isTagged(ctx, is.TableArn)
+		switch {
+		case err != nil:
+			return false, err
+		case tagged && is.TableID == "":
+			return true, nil
+		case tagged:
+			return true, r.keepID(ctx, table, is.TableID)
+		case !time.Now().Before(until):
+			return false, nil
 		}
-		st.TableIDs[table] = is.TableID
-	})
-	if err := r.save(ctx); err != nil {
-		return true, err
+		if err := apply.Sleep(ctx, max(r.m.options.Poll, time.Millisecond)); err != nil {
+			return false, err
+		}
 	}
-	// A tag that stays does no harm.
-	_, _ = r.m.c.send(ctx, "UntagResource", map[string]any{"ResourceArn": is.TableArn, "TagKeys": []string{migrationTag}})
-	return true, nil
 }
 
 func (r *phaseRun) isTagged(ctx context.Context, arn string) (bool, error) {
@@ -245,20 +268,74 @@ func (r *phaseRun) finishSwitch(ctx context.Context) error {
 				continue
 			}
 			r.finished = false // the next plan shows whether it is enabled
+			if failure := r.keepExpiring(ctx, c); failure != nil {
+				return failure
+			}
 			if _, failure := r.m.c.send(ctx, c.Request.Operation, c.Request.Body); failure != nil {
 				err = errors.Join(err, fmt.Errorf("table %s: %s: %w", c.Table, c.Kind, failure))
 			}
 		}
 	}
+	return r.setUnfinished(ctx, err)
+}
+
+// setUnfinished stores why time to live and recovery are not as they should be.
+func (r *phaseRun) setUnfinished(ctx context.Context, reason error) error {
 	text := ""
-	if err != nil {
-		text = err.Error()
+	if reason != nil {
+		text = shorten(reason.Error())
 	}
 	if r.state.Unfinished == text {
 		return nil
 	}
 	r.set(func(st *State) { st.Unfinished = text })
 	return r.save(ctx)
+}
+
+// keepExpiring stores that the time to live of a table is about to be changed.
+func (r *phaseRun) keepExpiring(ctx context.Context, c *apply.Change) error {
+	if c.Kind != apply.TimeToLive || slices.Contains(r.state.Expiring, c.Table) {
+		return nil
+	}
+	r.set(func(st *State) { st.Expiring = append(st.Expiring, c.Table) })
+	return r.save(ctx)
+}
+
+// restoreExpiry makes time to live as it was before the switch: the items of the
+// new tables expire with those of the old ones, which they follow, and a table
+// that stays expires as the old model says. Like finishSwitch it does not wait,
+// and it stores an error: AWS rejects a second change within an hour.
+func (r *phaseRun) restoreExpiry(ctx context.Context, tables []string) error {
+	before := new(model.Model)
+	for _, name := range tables {
+		if t, ok := r.m.plan.old.Table(name); ok {
+			before.Tables = append(before.Tables, t)
+		} else if t, ok := r.m.plan.new.Table(name); ok {
+			without := *t
+			without.TTL = ""
+			before.Tables = append(before.Tables, &without)
+		}
+	}
+	plan, err := apply.Make(ctx, r.m.c.send, before)
+	restored := err == nil
+	if err == nil {
+		for _, c := range plan.Changes {
+			if c.Kind != apply.TimeToLive {
+				continue
+			}
+			restored = false // the next plan shows whether it is
+			if _, failure := r.m.c.send(ctx, c.Request.Operation, c.Request.Body); failure != nil {
+				err = errors.Join(err, fmt.Errorf("table %s: %s: %w", c.Table, c.Kind, failure))
+			}
+		}
+	}
+	if restored && len(r.state.Expiring) > 0 {
+		r.set(func(st *State) { st.Expiring = nil })
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	return r.setUnfinished(ctx, err)
 }
 
 // streamOf describes the stream of a table.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model/migrate"
 )
 
@@ -235,5 +237,115 @@ func TestMigrateWaitsForStreams(t *testing.T) {
 	}
 	if _, err := migrate.New(send, streams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err != nil || scans > 0 {
 		t.Errorf("%d scans before the stream was enabled, %v", scans, err)
+	}
+}
+
+// AWS may show the tags of a table some time after it was created. The table
+// belongs to the migration nevertheless, also if the reply was lost.
+func TestMigrateCreatesTablesWithoutTags(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reply lost %t", lost), func(t *testing.T) {
+			g := newRig(t, oldOrders, newOrders)
+			orderWriter(g).fill(20)
+			untagged := 3
+			send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+				if operation == "ListTagsOfResource" && untagged > 0 {
+					untagged--
+					return []byte(`{"Tags": []}`), nil
+				}
+				text, err := g.e.Send(ctx, operation, body)
+				if b, _ := json.Marshal(body); operation == "CreateTable" && lost && strings.Contains(string(b), "orders2") {
+					lost = false
+					return nil, errors.New("no answer")
+				}
+				return text, err
+			}
+			g.options.Retry = time.Minute
+			if _, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready); err != nil {
+				t.Fatal(err)
+			}
+			g.do(migrate.Aborted)
+			if g.describe("orders2") != "" {
+				t.Error("the new table exists after the abort")
+			}
+		})
+	}
+}
+
+func (g *rig) ttlOf(table string) string {
+	g.Helper()
+	var reply struct {
+		TimeToLiveDescription struct{ AttributeName, TimeToLiveStatus string }
+	}
+	if err := json.Unmarshal(g.send("DescribeTimeToLive", map[string]any{"TableName": table}), &reply); err != nil {
+		g.Fatal(err)
+	}
+	if d := reply.TimeToLiveDescription; d.TimeToLiveStatus == "ENABLED" {
+		return d.AttributeName
+	}
+	return ""
+}
+
+// After a rollback items expire as they did before the switch: new ones follow the
+// old ones, and those of a table that stays do not expire by the new model.
+func TestMigrateRollbackRestoresTimeToLive(t *testing.T) {
+	replace := func(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+	for _, c := range []struct{ name, old, new, table, before, after string }{
+		{"a new table", sessions, replace(sessions, "sessions:", "sessions2:"), "sessions2", "", "until"},
+		{"a table that stays", replace(sessions, ", ttl: until", ""), sessions, "sessions", "", "until"},
+		{"a table that stays with another attribute", replace(sessions, "note: S", "ends: N", "ttl: until", "ttl: ends"), replace(sessions, "note: S", "ends: N"), "sessions", "ends", "until"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t, c.old, c.new)
+			if c.before != "" {
+				g.send("UpdateTimeToLive", map[string]any{"TableName": c.table, "TimeToLiveSpecification": map[string]any{"AttributeName": c.before, "Enabled": true}})
+			}
+			g.do(migrate.Ready)
+			want := func(when, is string) {
+				t.Helper()
+				if got := g.ttlOf(c.table); got != is {
+					t.Errorf("%s items expire by %q, want %q", when, got, is)
+				}
+			}
+			want("before the switch", c.before)
+			g.do(migrate.Switched)
+			want("after the switch", c.after)
+			// The first change is rejected, as AWS does within an hour.
+			rejected := false
+			send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+				if operation == "UpdateTimeToLive" && !rejected {
+					rejected = true
+					return nil, &apierror.Error{Code: "ValidationException", Status: 400, Message: "Time to live has been modified multiple times within a fixed interval"}
+				}
+				return g.e.Send(ctx, operation, body)
+			}
+			st, err := migrate.New(send, g.e.SendStreams, g.old, g.new, g.options).Run(t.Context(), migrate.RolledBack)
+			if err != nil || !strings.Contains(st.Unfinished, "fixed interval") {
+				t.Errorf("%+v, %v", st, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			ran := make(chan struct{})
+			go func() {
+				defer close(ran)
+				_, _ = g.migrator().Run(ctx, "")
+			}()
+			for ctx.Err() == nil && g.ttlOf(c.table) != c.before {
+				time.Sleep(time.Millisecond)
+			}
+			want("after the rollback", c.before)
+			cancel()
+			<-ran
+			g.do(migrate.Ready)
+			g.do(migrate.Switched)
+			want("after another switch", c.after)
+			g.rollBack()
+			if c.table == "sessions2" {
+				want("after another rollback", c.before)
+				return
+			}
+			g.do(migrate.Aborted)
+			want("after an abort", c.before)
+		})
 	}
 }

@@ -23,8 +23,8 @@ const (
 // The busiest partitions of random models get as many requests under load as
 // the check predicts. The load gives each pattern items of its own, so each
 // entity of these models has one pattern; it repeats items, so it can follow
-// distinct, hottest and skew, but no mix, no current time and no shards of
-// writes.
+// distinct, hottest and skew, but no current time and no shards of writes.
+// TestLoadFollowsMix has the mix.
 func TestHeatIsAsPredicted(t *testing.T) {
 	const during = 20 * time.Second
 	compared := 0
@@ -59,6 +59,44 @@ func TestHeatIsAsPredicted(t *testing.T) {
 	if compared < 24 {
 		t.Errorf("only %d partitions were compared", compared)
 	}
+}
+
+// The values of a listed attribute get the shares of their mix, in the partitions of a table
+// and of an index.
+func TestLoadFollowsMix(t *testing.T) {
+	m := parse(t, `model: 1
+tables:
+  tab: {key: {partition: PK, sort: SK}, indexes: {byState: {partition: GSI}}}
+  kinds: {key: {partition: kind}}
+entities:
+  msg: {table: tab, keys: {PK: "KIND#{kind}", SK: "M#{id}", GSI: "STATE#{state}"}, attributes: {id: {format: uuid}, kind: {values: [TEXT, CALL, FILE], mix: {TEXT: 0.7, CALL: 0.2}}, state: {values: [ON, OFF], mix: {ON: 0.25}}}, count: 1000}
+  kind: {table: kinds, attributes: {kind: {values: [A, B], mix: {A: 0.9}}}}
+patterns:
+  - {name: put, put: msg, replaces: true, rate: 500/s}
+  - {name: create, put: msg, condition: "attribute_not_exists(PK)", rate: 200/s}
+  - {name: read, query: msg, given: [kind], matches: 3, rate: 500/s}
+  - {name: kind, get: kind, given: [kind], rate: 500/s}
+`)
+	const during = 20 * time.Second
+	want := map[string]float64{
+		"tab KIND#TEXT": 0.7 * 1200, "tab KIND#CALL": 0.2 * 1200, "tab KIND#FILE": 0.1 * 1200,
+		"tab.byState STATE#OFF": 0.75 * 700, "tab.byState STATE#ON": 0.25 * 700, "kinds A": 450, "kinds B": 50,
+	}
+	virtualtime.Test(t, func(t *testing.T) {
+		r, err := Load(t.Context(), answering(0, nil), m, LoadOptions{Rate: Rate{Times: 1}, For: during, Seed: heatSeed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hot := range r.Hottest {
+			if is, ok := want[hot.Key]; !ok || math.Abs(float64(hot.Requests)/(is*during.Seconds())-1) > 0.1 {
+				t.Errorf("%s gets %d requests, want %.0f", hot.Key, hot.Requests, is*during.Seconds())
+			}
+			delete(want, hot.Key)
+		}
+		for key := range want {
+			t.Errorf("%s gets no requests", key)
+		}
+	})
 }
 
 // predictedFor returns the partition that a key of a load belongs to: each has a

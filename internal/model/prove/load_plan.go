@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -163,14 +164,21 @@ func runsOnce(plan *model.Plan) bool {
 // makeRuns makes n runs of a plan that name no item that another pattern names.
 func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made []preparedRun, err error) {
 	run, step := c.next, 1
+	own := make(map[uint64]int) // which run names an item
 	for len(made) < n {
-		scenario, err := c.model.Scenario(plan, model.Generator{}, run)
+		scenario, err := c.model.Scenario(plan, model.Generator{Quantile: quantileOf(len(made))}, run)
 		if err != nil {
 			return nil, err
 		}
 		p, items, keys, err := c.prepareRun(plan, scenario)
 		if err != nil {
 			return nil, err
+		}
+		if at, ok := sameRun(own, keys); ok && !runsOnce(plan) {
+			// The values of its key are few: this one is repeated.
+			made = append(made, made[at])
+			run, step = run+1, 1
+			continue
 		}
 		if slices.ContainsFunc(keys, func(k uint64) bool { return c.claimed[k] }) {
 			// Another pattern has claimed a whole range of runs; longer steps
@@ -182,7 +190,7 @@ func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made
 			continue
 		}
 		for _, k := range keys {
-			c.claimed[k] = true
+			c.claimed[k], own[k] = true, len(made)
 		}
 		*writes = append(*writes, items...)
 		made = append(made, p)
@@ -190,6 +198,25 @@ func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made
 	}
 	c.next = max(c.next, run)
 	return made, nil
+}
+
+// quantileOf is the quantile of a mix for the i-th run. The multiples of the golden ratio
+// spread evenly, however many there are.
+func quantileOf(i int) float64 {
+	_, f := math.Modf((float64(i) + 0.5) * math.Phi)
+	return f
+}
+
+// sameRun returns the run that names the same items.
+func sameRun(own map[uint64]int, keys []uint64) (at int, ok bool) {
+	for i, k := range keys {
+		run, claimed := own[k]
+		if !claimed || i > 0 && run != at {
+			return 0, false
+		}
+		at, ok = run, true
+	}
+	return at, ok
 }
 
 // prepareRun turns a scenario into the requests to send, the items to store
@@ -319,8 +346,13 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 				continue
 			}
 			leaves++
-			if h := hottestOf(s.Action, f); h > 0 {
+			h := hottestOf(s.Action, f)
+			if h > 0 {
 				share, declared = min(share, h), true
+			}
+			if h == 0 && len(f.Attribute.Mix) > 0 {
+				distinct = maxRepeated // the runs have the values by their shares
+				continue
 			}
 			distinct = max(distinct, distinctValues(f))
 		}

@@ -9,6 +9,8 @@
 //	table=3       the same, as the operations on tables word it
 //	newtable      the name of a new table, if present
 //	oneof=A|B     one of these words
+//	namespace     a service that Application Auto Scaling knows
+//	dimension     a dimension that it knows
 //	min=1 max=9   a number within these limits
 //	minlen=1      at least this many characters, elements or entries
 //	maxlen=255

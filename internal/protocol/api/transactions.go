@@ -67,6 +67,23 @@ type TransactionCanceled struct {
 	CancellationReasons []CancellationReason
 }
 
+// ThroughputExceeded is the detail of a request that exceeds provisioned throughput.
+type ThroughputExceeded struct {
+	ThrottlingReasons []ThrottlingReason
+}
+
+// Throttling is the detail of a request that exceeds the throughput of an on-demand
+// table.
+type Throttling struct {
+	ThrottlingReasons []ThrottlingReason `name:"throttlingReasons"`
+}
+
+// ThrottlingReason is a limit that a request exceeds, and whose it is.
+type ThrottlingReason struct {
+	Reason   string `name:"reason"`
+	Resource string `name:"resource"`
+}
+
 // CancellationReason is the part of one action in a cancellation.
 type CancellationReason struct {
 	Code    string

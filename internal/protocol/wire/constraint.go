@@ -41,6 +41,10 @@ func parseRules(tag string) (rules []rule, present, stop bool) {
 			rules = append(rules, like(namePattern), length(3, false), length(255, true))
 		case "oneof":
 			rules = append(rules, oneOf(strings.Split(arg, "|")))
+		case "namespace":
+			rules = append(rules, oneOf(namespaces))
+		case "dimension":
+			rules = append(rules, oneOf(dimensions))
 		case "min", "max":
 			rules = append(rules, limit(number(arg), name == "max"))
 		case "minlen", "maxlen":
@@ -56,6 +60,24 @@ func parseRules(tag string) (rules []rule, present, stop bool) {
 		}
 	}
 	return rules, present, stop
+}
+
+// namespaces are the services of Application Auto Scaling.
+var namespaces = []string{
+	"ecs", "elasticmapreduce", "ec2", "appstream", "dynamodb", "rds", "sagemaker", "custom-resource",
+	"comprehend", "lambda", "cassandra", "kafka", "elasticache", "neptune", "workspaces",
+}
+
+// dimensions are what Application Auto Scaling scales of these services.
+var dimensions = []string{
+	"ecs:service:DesiredCount", "ec2:spot-fleet-request:TargetCapacity", "elasticmapreduce:instancegroup:InstanceCount",
+	"appstream:fleet:DesiredCapacity", "dynamodb:table:ReadCapacityUnits", "dynamodb:table:WriteCapacityUnits",
+	"dynamodb:index:ReadCapacityUnits", "dynamodb:index:WriteCapacityUnits", "rds:cluster:ReadReplicaCount",
+	"sagemaker:variant:DesiredInstanceCount", "custom-resource:ResourceType:Property", "comprehend:document-classifier-endpoint:DesiredInferenceUnits",
+	"comprehend:entity-recognizer-endpoint:DesiredInferenceUnits", "lambda:function:ProvisionedConcurrency", "cassandra:table:ReadCapacityUnits",
+	"cassandra:table:WriteCapacityUnits", "kafka:broker-storage:VolumeSize", "elasticache:cache-cluster:Nodes",
+	"elasticache:replication-group:NodeGroups", "elasticache:replication-group:Replicas", "neptune:cluster:ReadReplicaCount",
+	"sagemaker:variant:DesiredProvisionedConcurrency", "sagemaker:inference-component:DesiredCopyCount", "workspaces:workspacespool:DesiredUserSessions",
 }
 
 func number(arg string) int {

@@ -255,6 +255,19 @@ func (d *decoder) integer(java string, lowest, highest float64) (int64, error) {
 	return int64(f), nil
 }
 
+// double reads a number with a fraction.
+func (d *decoder) double() (float64, error) {
+	if c := d.next(); c != '-' && (c < '0' || c > '9') {
+		return 0, d.scalarMismatch("Double")
+	}
+	text, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	n, _ := strconv.ParseFloat(string(text), 64)
+	return n, nil
+}
+
 // valueReader reads one value into a field.
 type valueReader func(d *decoder, f reflect.Value, p valueContext) error
 
@@ -296,6 +309,12 @@ func readerOf(t reflect.Type) valueReader {
 		return func(d *decoder, f reflect.Value, _ valueContext) error {
 			n, err := d.integer("Long", math.MinInt64, math.MaxInt64)
 			f.SetInt(n)
+			return err
+		}
+	case reflect.Float64:
+		return func(d *decoder, f reflect.Value, _ valueContext) error {
+			n, err := d.double()
+			f.SetFloat(n)
 			return err
 		}
 	case reflect.Pointer:

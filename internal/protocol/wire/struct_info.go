@@ -74,7 +74,7 @@ func structInfoOf(t reflect.Type) *structInfo {
 // types.
 func readable(t reflect.Type) bool {
 	switch t.Kind() {
-	case reflect.Float64, reflect.Int:
+	case reflect.Int:
 		return false
 	case reflect.Pointer, reflect.Map:
 		return readable(t.Elem())

@@ -17,6 +17,9 @@ type Limits struct {
 // view of the data, and reads all of it.
 const MaxBackups = 4
 
+// MaxWatchers is how many requests to CloudWatch are executed at once.
+const MaxWatchers = 2
+
 // MaxFollowers is how many replies with changes a server sends to a standby at once: one,
 // and one more that the standby has given up. Each holds its changes in memory.
 const MaxFollowers = 2

@@ -165,6 +165,13 @@ func (s *Slots) InUse() int {
 	return s.total - s.free + len(s.small) + len(s.large)
 }
 
+// Waiting returns how many requests wait for a slot or for memory.
+func (s *Slots) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.small) + len(s.large)
+}
+
 // demote moves a waiter behind all that are not demoted, schedules its rejection
 // and returns the time until then.
 func (s *Slots) demote(w *slotWaiter) time.Duration {

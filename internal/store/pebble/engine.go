@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/latch"
 	"github.com/stator-db/stator/internal/store/pebble/commit"
@@ -46,6 +47,7 @@ type Engine struct {
 	reclaim    reclaim
 	feed       feed
 	marks      *walguard.SyncMarks
+	walSyncs   metrics.Durations
 
 	deleting sync.Mutex // held by DeleteRange until the delete is durable
 
@@ -216,7 +218,7 @@ func (e *Engine) guardWAL(fs vfs.FS, o Options) vfs.FS {
 	if !o.withoutWAL() && !o.skipMarks {
 		e.marks = walguard.OpenMarks(o.FS, o.Dir, o.Log)
 	}
-	return &walguard.FS{FS: fs, Marks: e.marks, WaitForSpace: e.disk.waitForSpace, Failed: func(doing, name string, err error) {
+	return &walguard.FS{FS: fs, Marks: e.marks, Synced: e.walSyncs.Observe, WaitForSpace: e.disk.waitForSpace, Failed: func(doing, name string, err error) {
 		if e.guarded.Load() {
 			e.fatal("%s %s: %v: only a restart can determine what is on disk; repair the disk first", doing, name, err)
 		}

@@ -45,6 +45,7 @@ type shard struct {
 	capacity     int64
 	misses       []uint32  // recently missed keys, by a part of their hash; see recentlyMissed
 	missCount    int       // an upper bound of how many there are in misses
+	hits, missed int64     // of Get
 	firstBytes   [256]bool // first bytes of all keys that were ever added
 }
 
@@ -95,7 +96,23 @@ func (c *Cache) Get(key []byte) (value []byte, version uint64) {
 			value = e.value()
 		}
 	}
+	if value != nil {
+		s.hits++
+	} else {
+		s.missed++
+	}
 	return value, s.version
+}
+
+// Lookups returns how often Get returned a value, and how often it did not.
+func (c *Cache) Lookups() (hits, misses int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		hits, misses = hits+s.hits, misses+s.missed
+		s.mu.Unlock()
+	}
+	return hits, misses
 }
 
 // Add caches a value that was read after Get returned version. It is not added if a write

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
@@ -26,6 +27,8 @@ type FS struct {
 	WaitForSpace func(try func() error) error
 	// Failed is called when a guarded file or folder fails.
 	Failed func(doing, name string, err error)
+	// Synced, if set, is called with the time that a sync of the WAL took.
+	Synced func(took time.Duration)
 }
 
 // Unwrap returns the file system below, for which Pebble asks.
@@ -209,10 +212,13 @@ func (f *walFile) Sync() error { return f.sync(f.File.Sync) }
 func (f *walFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *walFile) sync(sync func() error) error {
-	end := f.written.Load()
+	end, begun := f.written.Load(), time.Now()
 	if err := sync(); err != nil {
 		f.fs.Failed("sync", f.name, err)
 		return err
+	}
+	if f.fs.Synced != nil {
+		f.fs.Synced(time.Since(begun))
 	}
 	f.fs.Marks.synced(f.slot, end)
 	return nil

@@ -1,0 +1,256 @@
+package cloudwatch
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go/encoding/cbor"
+
+	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/meter"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+var start = time.Date(2026, 11, 18, 10, 0, 0, 0, time.UTC)
+
+// open returns a CloudWatch with the values of twelve minutes: in minute i, the table
+// Orders has consumed i and 1 units, in two requests.
+func open(t testing.TB) *Service {
+	t.Helper()
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passed atomic.Int64
+	d, err := db.Open(t.Context(), engine, db.Options{Clock: clock.New(clock.Options{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range 12 {
+		r := d.Meter()
+		r.Series(meter.ID{Name: meter.ConsumedRead, Table: "Orders"}).Add(float64(i))
+		r.Series(meter.ID{Name: meter.ConsumedRead, Table: "Orders"}).Add(1)
+		r.Series(meter.ID{Name: meter.ConsumedRead, Table: "Orders", Index: "by-day"}).Add(100)
+		r.Series(meter.ID{Name: meter.Latency, Table: "Orders", Operation: "GetItem"}).Add(float64(i + 1))
+		passed.Add(int64(time.Minute))
+		d.Meter()
+	}
+	return New(ops.New(ops.Parts{DB: d}))
+}
+
+// ask sends a request, which is given as JSON, in a protocol, and returns the reply as
+// JSON; of an error, its code.
+func ask(t *testing.T, s *Service, p Protocol, operation, request string) string {
+	t.Helper()
+	var in map[string]any
+	if err := json.Unmarshal([]byte(request), &in); err != nil {
+		t.Fatal(err)
+	}
+	var body []byte
+	switch p {
+	case JSON:
+		body = []byte(request)
+	case CBOR:
+		body = cbor.Encode(toCBOR(in))
+	case Query:
+		form := url.Values{"Action": {operation}, "Version": {"2010-08-01"}}
+		flatten(form, "", in)
+		body, operation = []byte(form.Encode()), ""
+	}
+	r := s.Do(p, operation, body, "id")
+	var out any
+	switch p {
+	case JSON:
+		if err := json.Unmarshal(r.Body, &out); err != nil {
+			t.Fatalf("%s: %v", r.Body, err)
+		}
+	case CBOR:
+		v, err := cbor.Decode(r.Body)
+		if err != nil {
+			t.Fatalf("%x: %v", r.Body, err)
+		}
+		out = withEpochs(fromCBOR(v))
+	case Query:
+		var x element
+		if err := xml.Unmarshal(r.Body, &x); err != nil {
+			t.Fatalf("%s: %v", r.Body, err)
+		}
+		if x.XMLName.Local == "ErrorResponse" {
+			return fmt.Sprint(r.Status, " ", x.Elements[0].Elements[1].Text)
+		}
+		out = x.Elements[0].value()
+	}
+	if r.Status != 200 {
+		return fmt.Sprint(r.Status, " ", strings.TrimSuffix(r.QueryError, ";Sender"))
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func flatten(form url.Values, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, of := range v {
+			flatten(form, strings.TrimPrefix(path+"."+name, "."), of)
+		}
+	case []any:
+		for i, of := range v {
+			flatten(form, fmt.Sprintf("%s.member.%d", path, i+1), of)
+		}
+	default:
+		form.Set(path, fmt.Sprint(v))
+	}
+}
+
+func withEpochs(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = withEpochs(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withEpochs(v[i])
+		}
+	case time.Time:
+		return v.Unix()
+	}
+	return v
+}
+
+// element is any element of XML.
+type element struct {
+	XMLName  xml.Name
+	Elements []element `xml:",any"`
+	Text     string    `xml:",chardata"`
+}
+
+// value returns an element as JSON has it, as far as that can be seen.
+func (x *element) value() any {
+	if len(x.Elements) == 0 {
+		if at, err := time.Parse(time.RFC3339, x.Text); err == nil {
+			return at.Unix()
+		}
+		var number float64
+		if json.Unmarshal([]byte(x.Text), &number) == nil {
+			return number
+		}
+		if x.Text == "" {
+			return []any{}
+		}
+		return x.Text
+	}
+	if x.Elements[0].XMLName.Local == "member" {
+		all := []any{}
+		for i := range x.Elements {
+			all = append(all, x.Elements[i].value())
+		}
+		return all
+	}
+	all := make(map[string]any)
+	for i := range x.Elements {
+		if x.Elements[i].XMLName.Local == "entry" {
+			all[x.Elements[i].Elements[0].Text] = x.Elements[i].Elements[1].value()
+			continue
+		}
+		all[x.Elements[i].XMLName.Local] = x.Elements[i].value()
+	}
+	return all
+}
+
+// Requests get the same replies in all protocols.
+func TestProtocols(t *testing.T) {
+	s := open(t)
+	at := func(minutes int) string { return fmt.Sprint(start.Add(time.Duration(minutes) * time.Minute).Unix()) }
+	const orders = `"Namespace": "AWS/DynamoDB", "MetricName": "ConsumedReadCapacityUnits", "Dimensions": [{"Name": "TableName", "Value": "Orders"}]`
+	hour := `"StartTime": ` + at(0) + `, "EndTime": ` + at(60)
+	for _, c := range []struct{ name, operation, in, want string }{
+		{"metrics of an index", "ListMetrics", `{"Namespace": "AWS/DynamoDB", "Dimensions": [{"Name": "GlobalSecondaryIndexName"}]}`,
+			`{"Metrics": [{"Namespace": "AWS/DynamoDB", "MetricName": "ConsumedReadCapacityUnits", "Dimensions": [{"Name": "TableName", "Value": "Orders"}, {"Name": "GlobalSecondaryIndexName", "Value": "by-day"}]}]}`},
+		{"metrics of another namespace", "ListMetrics", `{"Namespace": "AWS/Lambda"}`, `{"Metrics": []}`},
+		{"sums", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 300, "Statistics": ["Sum", "SampleCount", "Average", "Minimum", "Maximum"]}`,
+			`{"Label": "ConsumedReadCapacityUnits", "Datapoints": [
+				{"Timestamp": ` + at(0) + `, "Sum": 15, "SampleCount": 10, "Average": 1.5, "Minimum": 0, "Maximum": 4, "Unit": "Count"},
+				{"Timestamp": ` + at(5) + `, "Sum": 40, "SampleCount": 10, "Average": 4, "Minimum": 1, "Maximum": 9, "Unit": "Count"},
+				{"Timestamp": ` + at(10) + `, "Sum": 23, "SampleCount": 4, "Average": 5.75, "Minimum": 1, "Maximum": 11, "Unit": "Count"}]}`},
+		{"percentiles", "GetMetricStatistics", `{"Namespace": "AWS/DynamoDB", "MetricName": "SuccessfulRequestLatency", "Dimensions": [{"Name": "TableName", "Value": "Orders"}, {"Name": "Operation", "Value": "GetItem"}], ` +
+			hour + `, "Period": 3600, "ExtendedStatistics": ["p100"]}`,
+			`{"Label": "SuccessfulRequestLatency", "Datapoints": [{"Timestamp": ` + at(0) + `, "ExtendedStatistics": {"p100": 12}, "Unit": "Milliseconds"}]}`},
+		{"an unknown metric", "GetMetricStatistics", `{"Namespace": "AWS/DynamoDB", "MetricName": "None", ` + hour + `, "Period": 60, "Statistics": ["Sum"]}`, `{"Label": "None", "Datapoints": []}`},
+		{"data", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "MetricStat": {"Metric": {` + orders + `}, "Period": 600, "Stat": "Sum"}}, {"Id": "b", "ReturnData": false, "MetricStat": {"Metric": {` + orders + `}, "Period": 600, "Stat": "Sum"}}]}`,
+			`{"MetricDataResults": [{"Id": "a", "Label": "ConsumedReadCapacityUnits", "Timestamps": [` + at(10) + `, ` + at(0) + `], "Values": [23, 55], "StatusCode": "Complete"}], "Messages": []}`},
+		{"data, the oldest first", "GetMetricData", `{` + hour + `, "ScanBy": "TimestampAscending", "MetricDataQueries": [{"Id": "a", "Label": "units", "MetricStat": {"Metric": {` + orders + `}, "Period": 600, "Stat": "Maximum"}}]}`,
+			`{"MetricDataResults": [{"Id": "a", "Label": "units", "Timestamps": [` + at(0) + `, ` + at(10) + `], "Values": [9, 11], "StatusCode": "Complete"}], "Messages": []}`},
+
+		{"a part of a period", "GetMetricStatistics", `{` + orders + `, "StartTime": ` + at(3) + `, "EndTime": ` + at(5) + `, "Period": 3600, "Statistics": ["Sum"]}`,
+			`{"Label": "ConsumedReadCapacityUnits", "Datapoints": [{"Timestamp": ` + at(3) + `, "Sum": 9, "Unit": "Count"}]}`},
+		{"no percentile", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 60, "ExtendedStatistics": ["pNaN"]}`, "400 InvalidParameterValue"},
+		{"no name", "GetMetricStatistics", `{"Namespace": "AWS/DynamoDB", ` + hour + `, "Period": 60, "Statistics": ["Sum"]}`, "400 MissingParameter"},
+		{"no statistic", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 60}`, "400 InvalidParameterCombination"},
+		{"another statistic", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 60, "Statistics": ["Median"]}`, "400 InvalidParameterValue"},
+		{"seconds", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 30, "Statistics": ["Sum"]}`, "400 InvalidParameterValue"},
+		{"too many points", "GetMetricStatistics", `{` + orders + `, "StartTime": 0, "EndTime": ` + at(0) + `, "Period": 60, "Statistics": ["Sum"]}`, "400 InvalidParameterCombination"},
+		{"no time", "GetMetricStatistics", `{` + orders + `, "StartTime": "soon", "EndTime": 5, "Period": 60, "Statistics": ["Sum"]}`, "400 InvalidParameterValue"},
+		{"mathematics", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "m1 / 60"}]}`, "400 InvalidParameterValue"},
+		{"no queries", "GetMetricData", `{` + hour + `}`, "400 MissingParameter"},
+		{"a false token", "ListMetrics", `{"NextToken": "x"}`, "400 InvalidNextToken"},
+		{"an unknown rule", "GetInsightRuleReport", `{"RuleName": "none", ` + hour + `, "Period": 60}`, "404 ResourceNotFoundException"},
+		{"another operation", "PutMetricData", `{}`, "400 InvalidAction"},
+		{"a list in place of a structure", "ListMetrics", `{"Dimensions": ["x"]}`, "400 InvalidParameterValue"},
+	} {
+		for p, protocol := range map[string]Protocol{"JSON": JSON, "CBOR": CBOR, "query": Query} {
+			t.Run(c.name+"/"+p, func(t *testing.T) {
+				got := ask(t, s, protocol, c.operation, c.in)
+				if !sameJSON(got, c.want) {
+					t.Errorf("%s\nwant\n%s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return a == b
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// Whatever the bytes, a request is answered.
+func FuzzBodies(f *testing.F) {
+	f.Add(0, []byte(`{"Dimensions": [{"Name": 5}]}`))
+	f.Add(1, []byte("Action=ListMetrics&Dimensions.member.1.Name=TableName&Dimensions.member=x"))
+	f.Add(2, []byte{0xa1, 0x61, 0x78, 0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	s := open(f)
+	f.Fuzz(func(t *testing.T, p int, body []byte) {
+		if p < 0 || p > 2 {
+			t.Skip()
+		}
+		for operation := range operations {
+			if r := s.Do(Protocol(p), operation, body, "id"); len(r.Body) == 0 || r.Status >= 500 {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}

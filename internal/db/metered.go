@@ -1,0 +1,202 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/throttle"
+	"github.com/stator-db/stator/internal/meter"
+)
+
+// meterInterval is how often a server checks at least whether a minute is over: its clock
+// may be stepped.
+const meterInterval = time.Second
+
+// Meter returns the measurements of this server, up to the last minute that is over.
+func (d *DB) Meter() *meter.Registry {
+	d.meter.Advance(d.Now())
+	return d.meter
+}
+
+// endMinutes ends each minute of the meter when it is over, until the context ends.
+func (d *DB) endMinutes(ctx context.Context) {
+	for {
+		now := d.Now()
+		d.meter.Advance(now)
+		over := now.Truncate(time.Minute).Add(time.Minute)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(meterInterval, over.Sub(now))):
+		}
+	}
+}
+
+// tableSeries holds the series that requests to a table add to. It is replaced when the table is
+// changed.
+type tableSeries struct {
+	units                      [2]*meter.Series            // consumed of the table, by throttle.Kind
+	indexUnits                 map[uint16][2]*meter.Series // of the global indexes
+	failed, conflicts, expired *meter.Series
+
+	indexes int // of the table, also local ones
+
+	operations atomic.Pointer[map[string]requestSeries] // it is replaced, not changed
+}
+
+// consumedNames are the names of consumed units, by throttle.Kind.
+var consumedNames = [2]string{throttle.Read: meter.ConsumedRead, throttle.Write: meter.ConsumedWrite}
+
+// newTableSeries returns the series of a table.
+func newTableSeries(r *meter.Registry, t *schema.Table) *tableSeries {
+	of := func(index string) (units [2]*meter.Series) {
+		for kind, name := range consumedNames {
+			units[kind] = r.Series(meter.ID{Name: name, Table: t.Name, Index: index})
+		}
+		return units
+	}
+	s := &tableSeries{units: of(""), indexes: len(t.Indexes)}
+	s.operations.Store(&map[string]requestSeries{})
+	for i := range t.Indexes {
+		if x := &t.Indexes[i]; x.Global {
+			if s.indexUnits == nil {
+				s.indexUnits = make(map[uint16][2]*meter.Series)
+			}
+			s.indexUnits[x.ID] = of(x.Name)
+		}
+	}
+	s.failed = r.Series(meter.ID{Name: meter.ConditionsFailed, Table: t.Name})
+	s.conflicts = r.Series(meter.ID{Name: meter.Conflicts, Table: t.Name})
+	s.expired = r.Series(meter.ID{Name: meter.ExpiredItems, Table: t.Name})
+	return s
+}
+
+// consume records units. A local index shares those of its table.
+func (s *tableSeries) consume(kind throttle.Kind, index uint16, units float64) {
+	if index != 0 {
+		if of, ok := s.indexUnits[index]; ok {
+			of[kind].Add(units)
+			return
+		}
+	}
+	s.units[kind].Add(units)
+}
+
+// requestSeries holds what is measured of the requests of one operation.
+type requestSeries struct{ latency, returned *meter.Series }
+
+// CountRequest records how long a successful request took, and how many items it
+// returned; -1 if its operation does not return several.
+func (d *DB) CountRequest(table, operation string, took time.Duration, returned int) {
+	var r requestSeries
+	if t, ok := d.find(table); ok {
+		r = t.series.ofOperation(d.meter, table, operation, returned >= 0)
+	} else {
+		r.latency = d.meter.Series(meter.ID{Name: meter.Latency, Operation: operation})
+	}
+	r.latency.Add(float64(took.Microseconds()) / 1000)
+	if r.returned != nil {
+		r.returned.Add(float64(returned))
+	}
+}
+
+// ofOperation returns the series of an operation, which may return several items.
+func (s *tableSeries) ofOperation(r *meter.Registry, table, operation string, several bool) requestSeries {
+	if found, ok := (*s.operations.Load())[operation]; ok {
+		return found
+	}
+	made := requestSeries{latency: r.Series(meter.ID{Name: meter.Latency, Table: table, Operation: operation})}
+	if several {
+		made.returned = r.Series(meter.ID{Name: meter.ReturnedItems, Table: table, Operation: operation})
+	}
+	for {
+		was := s.operations.Load()
+		now := maps.Clone(*was)
+		now[operation] = made
+		if s.operations.CompareAndSwap(was, &now) {
+			return made
+		}
+	}
+}
+
+// Consumed returns the units that a table, or one of its global indexes, consumed in the
+// minute that begins at a time, of requests to this server. It is not ok if that is not
+// known.
+func (d *DB) Consumed(table, index string, write bool, minute time.Time) (units float64, ok bool) {
+	if _, exists := d.find(table); !exists {
+		return 0, false
+	}
+	kind := throttle.Read
+	if write {
+		kind = throttle.Write
+	}
+	return d.Meter().Sum(meter.ID{Name: consumedNames[kind], Table: table, Index: index}, minute)
+}
+
+// throttleNames are the names of the measurements of throttled requests.
+var throttleNames = map[throttle.Kind]map[throttle.Limit]string{
+	throttle.Read:  {"": meter.ReadThrottles, throttle.Provisioned: meter.ReadProvisioned, throttle.KeyRange: meter.ReadKeyRange, throttle.OnDemandMax: meter.ReadOnDemandMax},
+	throttle.Write: {"": meter.WriteThrottles, throttle.Provisioned: meter.WriteProvisioned, throttle.KeyRange: meter.WriteKeyRange, throttle.OnDemandMax: meter.WriteOnDemandMax},
+}
+
+// countThrottled counts a request, or an action of one, that exceeds a limit.
+func (d *DB) countThrottled(e *Throttled) {
+	names := throttleNames[e.Kind]
+	for _, name := range [2]string{names[""], names[e.Limit]} {
+		d.meter.Series(meter.ID{Name: name, Table: e.Table, Index: e.Index}).Add(1)
+	}
+}
+
+// countReasons counts the writes that were rejected because of a condition, a
+// transaction or a limit.
+func (d *DB) countReasons(writes []Write, tables []*table, err error) {
+	cancelled, ok := errors.AsType[*Cancelled](err)
+	if !ok {
+		return
+	}
+	for i := range writes {
+		reason := cancelled.Reasons[i]
+		if reason == nil {
+			continue
+		}
+		if isThrottled(reason) {
+			d.throttled(tables[i], access{item: writes[i].Key}, reason)
+		} else if _, ok := errors.AsType[*ConditionFailed](reason); ok {
+			tables[i].series.failed.Add(1)
+		}
+	}
+}
+
+// sample adds what tables have at any time.
+func (d *DB) sample(add func(meter.ID, float64)) {
+	of := func(t *schema.Table, index string, units, most schema.Throughput) {
+		if t.OnDemand {
+			units, most = schema.Throughput{}, schema.Throughput{Read: max(0, most.Read), Write: max(0, most.Write)}
+		} else {
+			most = schema.Throughput{}
+		}
+		for _, v := range []struct {
+			name  string
+			value int64
+		}{
+			{meter.ProvisionedRead, units.Read}, {meter.ProvisionedWrite, units.Write},
+			{meter.OnDemandMaxRead, most.Read}, {meter.OnDemandMaxWrite, most.Write},
+		} {
+			if v.value > 0 {
+				add(meter.ID{Name: v.name, Table: t.Name, Index: index}, float64(v.value))
+			}
+		}
+	}
+	for _, t := range d.all() {
+		of(t.Table, "", t.Throughput, t.MaxRequests)
+		for i := range t.Indexes {
+			if x := &t.Indexes[i]; x.Global {
+				of(t.Table, x.Name, x.Throughput, x.MaxRequests)
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package db
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/store"
+)
+
+// ScalingRecords returns the settings of auto scaling. Their contents are up to
+// package autoscaling.
+func (d *DB) ScalingRecords(ctx context.Context) (map[string][]byte, error) {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	start, end := keyspace.ScalingSpan()
+	return records(ctx, snap, store.Range{Start: start, End: end})
+}
+
+// Scaling returns the settings of auto scaling of one dimension of a resource, or
+// nil if there are none.
+func (d *DB) Scaling(ctx context.Context, resource, dimension string) ([]byte, error) {
+	values, err := d.engine.Get(ctx, store.Strong, keyspace.Scaling(resource, dimension))
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// ChangeScaling replaces the settings of auto scaling of one dimension of a
+// resource, as ChangeJob does with a job.
+func (d *DB) ChangeScaling(ctx context.Context, resource, dimension string, change func(before []byte) (after []byte, err error)) error {
+	return d.changeRecord(ctx, keyspace.Scaling(resource, dimension), change)
+}
+
+// records returns the values of a range, by their keys without the kind.
+func records(ctx context.Context, snap store.Snapshot, r store.Range) (map[string][]byte, error) {
+	all := make(map[string][]byte)
+	for pair, err := range snap.Scan(ctx, r) {
+		if err != nil {
+			return nil, err
+		}
+		all[string(pair.Key[1:])] = bytes.Clone(pair.Value)
+	}
+	return all, nil
+}
+
+// changeRecord replaces a value by the one that change returns; before is nil if
+// there is none. An empty value deletes it. change may be called more than once.
+// If it returns an error, changeRecord returns that error and changes nothing.
+func (d *DB) changeRecord(ctx context.Context, key []byte, change func(before []byte) (after []byte, err error)) error {
+	return d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
+		before, _ := tx.Get(key)
+		after, err := change(before)
+		switch {
+		case err != nil:
+			return err
+		case len(after) == 0:
+			tx.Delete(key)
+		default:
+			tx.Set(key, after)
+		}
+		return nil
+	})
+}

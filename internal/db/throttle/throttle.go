@@ -1,0 +1,266 @@
+// Package throttle limits the units that requests consume: of each table and
+// global index by its throughput, and of each partition by what a partition serves.
+//
+// A request is admitted if something is left of all limits that apply to it, and
+// charged when it has been executed. Neither takes a lock.
+package throttle
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/partition"
+	"github.com/stator-db/stator/internal/data/schema"
+)
+
+// Kind is the kind of units.
+type Kind int
+
+// The kinds of units.
+const (
+	Read Kind = iota
+	Write
+)
+
+func (k Kind) String() string { return [...]string{"Read", "Write"}[k] }
+
+// burst is how long the unused units of a table or an index are kept.
+const burst = 300 * time.Second
+
+// Exceeded is returned for a request that exceeds a limit.
+type Exceeded struct {
+	Table    string
+	Index    string // empty for the table itself
+	Kind     Kind
+	Limit    Limit
+	OnDemand bool // the billing mode of the table
+}
+
+// Limit is a kind of limit, as ThrottlingReasons names it.
+type Limit string
+
+// The kinds of limits.
+const (
+	Provisioned Limit = "ProvisionedThroughputExceeded"
+	KeyRange    Limit = "KeyRangeThroughputExceeded"
+	OnDemandMax Limit = "MaxOnDemandThroughputExceeded"
+)
+
+// Reason returns the reason, as ThrottlingReasons names it.
+func (e *Exceeded) Reason() string {
+	place := "Table"
+	if e.Index != "" {
+		place = "Index"
+	}
+	return place + e.Kind.String() + string(e.Limit)
+}
+
+func (e *Exceeded) Error() string { return e.Reason() }
+
+// Place is what a request accesses: items or entries with the hash of their
+// partition key.
+type Place struct {
+	Index uint16 // 0 for the table itself
+	Hash  uint64
+	Scan  bool // it reads all items from there on, which does not make a key hot
+}
+
+// Table limits the requests to one table.
+type Table struct {
+	bytes     func(index uint16) int64
+	resources atomic.Pointer[map[uint16]*metered] // the table has the key 0
+
+	mu sync.Mutex // held by Configure
+}
+
+// New returns the limits of a table. bytes returns the sizes of the table and of its
+// indexes. Times are those of a clock that is never set.
+func New(def *schema.Table, now time.Duration, bytes func(index uint16) int64) *Table {
+	t := &Table{bytes: bytes}
+	t.resources.Store(&map[uint16]*metered{})
+	t.Configure(def, now)
+	return t
+}
+
+// Configure sets the limits after a table has been changed.
+func (t *Table) Configure(def *schema.Table, now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := *t.resources.Load()
+	after := make(map[uint16]*metered)
+	add := func(id uint16, name string, set settings) {
+		r := before[id]
+		if r == nil {
+			r = &metered{id: id, table: def.Name, index: name, bytes: t.bytes}
+		}
+		r.configure(set, now)
+		after[id] = r
+	}
+	add(0, "", settings{def.OnDemand, def.Throughput, def.MaxRequests, def.Warm})
+	for i := range def.Indexes {
+		if x := &def.Indexes[i]; x.Global {
+			add(x.ID, x.Name, settings{def.OnDemand, x.Throughput, x.MaxRequests, x.Warm})
+		}
+	}
+	t.resources.Store(&after)
+}
+
+// resource returns the limits of an index. A local index shares those of its table.
+func (t *Table) resource(index uint16) *metered {
+	all := *t.resources.Load()
+	if r, ok := all[index]; ok {
+		return r
+	}
+	return all[0]
+}
+
+// Admit returns an *Exceeded if a limit is exceeded.
+func (t *Table) Admit(now time.Duration, kind Kind, at Place) error {
+	if e := t.resource(at.Index).exceeded(now, kind, at.Hash); e != nil {
+		return e
+	}
+	return nil
+}
+
+// AdmitAfter is Admit for a request of a batch, of which earlier ones will be charged
+// units.
+func (t *Table) AdmitAfter(now time.Duration, kind Kind, at Place, units float64) error {
+	if err := t.Admit(now, kind, at); err != nil || units == 0 || t.Units(now, kind, at) > units {
+		return err
+	}
+	r := t.resource(at.Index)
+	limit := Provisioned
+	if r.onDemand.Load() {
+		limit = KeyRange
+	}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load()}
+}
+
+// Units returns how many units can be consumed at a place at once.
+func (t *Table) Units(now time.Duration, kind Kind, at Place) float64 {
+	r := t.resource(at.Index)
+	k := &r.kinds[kind]
+	return min(k.rate.units(now), k.ceiling.units(now), r.parts.Load().of(at.Hash).limits[kind].units(now))
+}
+
+// Charge records that units were consumed.
+func (t *Table) Charge(now time.Duration, kind Kind, at Place, units float64) {
+	r := t.resource(at.Index)
+	r.endMinutes(now)
+	k := &r.kinds[kind]
+	k.rate.consume(now, units)
+	k.ceiling.consume(now, units)
+	k.demand.add(units)
+	r.parts.Load().of(at.Hash).consume(now, kind, at, units)
+}
+
+// Partitions returns the number of partitions of the table or of a global index.
+func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }
+
+// settings are the parts of a description that limit a table or an index.
+type settings struct {
+	onDemand          bool
+	units, most, warm schema.Throughput // provisioned, the maximum of on-demand, and warm
+}
+
+// metered is a table or a global index.
+type metered struct {
+	id    uint16
+	table string
+	index string
+	bytes func(index uint16) int64
+
+	onDemand atomic.Bool
+	kinds    [2]struct { // by Kind
+		rate    limit // of what is provisioned, or the level of on-demand
+		ceiling limit // of MaxReadRequestUnits and MaxWriteRequestUnits
+		demand  demand
+	}
+	parts  atomic.Pointer[hashRanges]
+	minute atomic.Int64 // that is counted
+
+	mu  sync.Mutex // held to change the settings, the level or the partitions
+	set settings
+}
+
+func (r *metered) configure(set settings, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.parts.Load() == nil {
+		r.minute.Store(minuteOf(now))
+		r.parts.Store(evenRanges(1, now))
+	}
+	if set == r.set {
+		return
+	}
+	r.set = set
+	r.onDemand.Store(set.onDemand)
+	for kind, most := range [2]int64{set.most.Read, set.most.Write} {
+		if !set.onDemand {
+			most = 0
+		}
+		r.kinds[kind].ceiling.set(now, max(0, most), burst) // -1 is none, as 0
+	}
+	r.adjust(now)
+}
+
+// adjust sets the rates and the number of partitions. The caller holds mu.
+func (r *metered) adjust(now time.Duration) {
+	atOnce := schema.ReadyFor(r.set.onDemand, r.set.units, r.set.warm)
+	ready := [2]int64{Read: atOnce.Read, Write: atOnce.Write}
+	for kind, units := range [2]int64{r.set.units.Read, r.set.units.Write} {
+		k := &r.kinds[kind]
+		if !r.set.onDemand {
+			k.rate.set(now, units, burst)
+			continue
+		}
+		ready[kind] = k.demand.level(ready[kind])
+		k.rate.set(now, ready[kind], time.Second)
+	}
+	p := r.parts.Load()
+	if n := partition.Count(ready[Read], ready[Write], r.bytes(r.id)); n > p.Len() {
+		if p.Len() == 1 {
+			p = evenRanges(min(n, maxRanges), now)
+		}
+		r.parts.Store(p.grown(n, now))
+	}
+}
+
+// endMinutes ends the minute that is counted, if it is over: the level of on-demand
+// is adjusted, and hot partitions are split. Other requests do not wait for it.
+func (r *metered) endMinutes(now time.Duration) {
+	was, is := r.minute.Load(), minuteOf(now)
+	if was >= is || !r.minute.CompareAndSwap(was, is) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind := range r.kinds {
+		r.kinds[kind].demand.end(was, is)
+	}
+	r.parts.Store(r.parts.Load().cooled(now, is-was > 1))
+	r.adjust(now)
+}
+
+func minuteOf(now time.Duration) int64 { return int64(now / time.Minute) }
+
+// exceeded returns the first limit that is exceeded, or nil.
+func (r *metered) exceeded(now time.Duration, kind Kind, hash uint64) *Exceeded {
+	k := &r.kinds[kind]
+	limit := Limit("")
+	switch {
+	case !k.ceiling.admits(now):
+		limit = OnDemandMax
+	case !k.rate.admits(now):
+		limit = Provisioned
+		if r.onDemand.Load() {
+			limit = KeyRange
+		}
+	case !r.parts.Load().of(hash).limits[kind].admits(now):
+		limit = KeyRange
+	default:
+		return nil
+	}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load()}
+}

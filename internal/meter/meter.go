@@ -1,0 +1,206 @@
+// Package meter records what requests do and consume: totals since the start, and the
+// statistics of each minute. Its names are those of CloudWatch.
+//
+// It does not know where the values come from, or how they are shown.
+package meter
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ID names a measurement. Members that it does not have are empty.
+type ID struct {
+	Name      string // of a Definition
+	Table     string
+	Index     string // a global index
+	Operation string
+}
+
+func (id ID) compare(b ID) int {
+	return cmp.Or(cmp.Compare(id.Name, b.Name), cmp.Compare(id.Table, b.Table), cmp.Compare(id.Index, b.Index), cmp.Compare(id.Operation, b.Operation))
+}
+
+// Bounds of the memory of a Registry.
+const (
+	// MaxSeries is how many measurements there are. Further ones are added up by
+	// name: see Series.
+	MaxSeries = 20_000
+	// MaxPoints is how many points are kept. When there are more, the oldest are
+	// removed.
+	MaxPoints = 400_000
+	// Retention is how long points are kept at most.
+	Retention = 15 * 24 * time.Hour
+)
+
+// Registry holds all measurements of a server.
+type Registry struct {
+	// Sample, if set, is called before a minute ends, to add the values of things that
+	// have one at any time, such as provisioned units. It is set before the first use.
+	Sample func(add func(id ID, value float64))
+
+	advancing sync.Mutex // held to end a minute
+
+	mu     sync.RWMutex
+	series map[ID]*Series
+	minute int64 // the present one, since 1970
+	first  int64 // the first whole minute
+	points int
+}
+
+// NewRegistry returns a registry without measurements.
+func NewRegistry(now time.Time) *Registry {
+	return &Registry{series: make(map[ID]*Series), minute: minuteOf(now), first: (now.Unix() + 59) / 60}
+}
+
+func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+// Series returns the series of a measurement. If there are too many, it returns one
+// without table, index and operation, to which all further ones of the name belong.
+func (r *Registry) Series(id ID) *Series {
+	r.mu.RLock()
+	s := r.series[id]
+	r.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.get(id)
+}
+
+func (r *Registry) get(id ID) *Series {
+	if s := r.series[id]; s != nil {
+		return s
+	}
+	if len(r.series) >= MaxSeries && id != (ID{Name: id.Name}) {
+		return r.get(ID{Name: id.Name})
+	}
+	s := newSeries(id, definitions[id.Name].Histogram)
+	r.series[id] = s
+	return s
+}
+
+// Forget removes the measurements of a table that was deleted.
+func (r *Registry) Forget(table string) {
+	r.remaining(func(id ID) bool { return id.Table != table })
+}
+
+// ForgetIndexes removes the measurements of the indexes of a table that it does not have
+// any more.
+func (r *Registry) ForgetIndexes(table string, has func(index string) bool) {
+	r.remaining(func(id ID) bool { return id.Table != table || id.Index == "" || has(id.Index) })
+}
+
+// remaining removes the measurements that are not kept.
+func (r *Registry) remaining(keep func(ID) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range r.series {
+		if !keep(id) {
+			r.points -= len(s.points)
+			delete(r.series, id)
+		}
+	}
+}
+
+// Advance ends the present minute if it is over.
+func (r *Registry) Advance(now time.Time) {
+	r.mu.RLock()
+	over := minuteOf(now) > r.minute
+	r.mu.RUnlock()
+	if !over {
+		return
+	}
+	r.advancing.Lock()
+	defer r.advancing.Unlock()
+	r.mu.RLock()
+	over = minuteOf(now) > r.minute
+	r.mu.RUnlock()
+	if !over {
+		return // ended meanwhile
+	}
+	if r.Sample != nil {
+		r.Sample(func(id ID, value float64) { r.Series(id).Add(value) })
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.series {
+		before := len(s.points)
+		s.end(r.minute)
+		r.points += len(s.points) - before
+	}
+	r.minute = minuteOf(now)
+	if kept := r.minute - int64(Retention/time.Minute); r.oldest() < kept-60 { // not each minute
+		r.remove(kept)
+	}
+	for r.points > MaxPoints {
+		r.remove(r.oldest() + 60)
+	}
+}
+
+// remove removes the points before a minute.
+func (r *Registry) remove(before int64) {
+	for _, s := range r.series {
+		n, _ := slices.BinarySearchFunc(s.points, before, func(p Point, minute int64) int { return cmp.Compare(p.Minute, minute) })
+		if n > 0 {
+			s.points = slices.Clone(s.points[n:]) // frees the memory
+			r.points -= n
+		}
+	}
+}
+
+// oldest returns the minute of the oldest point.
+func (r *Registry) oldest() int64 {
+	oldest := r.minute
+	for _, s := range r.series {
+		if len(s.points) > 0 {
+			oldest = min(oldest, s.points[0].Minute)
+		}
+	}
+	return oldest
+}
+
+// Points returns the points of a measurement from a time until before another.
+func (r *Registry) Points(id ID, from, to time.Time) []Point {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	s := r.series[id]
+	if s == nil {
+		return nil
+	}
+	at := func(t time.Time) int {
+		seconds := t.Unix()
+		i, _ := slices.BinarySearchFunc(s.points, (seconds+59)/60, func(p Point, minute int64) int { return cmp.Compare(p.Minute, minute) })
+		return i
+	}
+	return slices.Clone(s.points[at(from):max(at(from), at(to))])
+}
+
+// Sum returns the sum of the values of a minute. It is not ok if that is not known: the
+// minute is not over, or the registry did not exist during all of it.
+func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
+	r.mu.RLock()
+	known := minuteOf(minute) >= r.first && minuteOf(minute) < r.minute
+	r.mu.RUnlock()
+	if !known {
+		return 0, false
+	}
+	return Summarize(r.Points(id, minute.Truncate(time.Minute), minute.Truncate(time.Minute).Add(time.Minute))).Sum, true
+}
+
+// IDs returns the names of all measurements that have a value, in order.
+func (r *Registry) IDs() []ID {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	ids := make([]ID, 0, len(r.series))
+	for id, s := range r.series {
+		if len(s.points) > 0 || s.count.Load() > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, ID.compare)
+	return ids
+}

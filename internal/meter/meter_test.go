@@ -1,0 +1,197 @@
+package meter
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/metrics"
+)
+
+var start = time.Date(2026, 11, 18, 10, 0, 30, 0, time.UTC)
+
+func TestMinutes(t *testing.T) {
+	r := NewRegistry(start)
+	id := ID{Name: ConsumedRead, Table: "T"}
+	s := r.Series(id)
+	s.Add(0.5)
+	s.Add(2)
+	r.Advance(start.Add(20 * time.Second))
+	s.Add(1)
+	r.Advance(start.Add(5 * time.Minute)) // nothing in the minutes between
+	s.Add(8)
+	r.Advance(start.Add(6 * time.Minute))
+	got := r.Points(id, start.Add(-time.Hour), start.Add(time.Hour))
+	if len(got) != 2 || got[0].Statistics != (Statistics{3.5, 3, 0.5, 2}) || got[1].Statistics != (Statistics{8, 1, 8, 8}) {
+		t.Fatalf("the minutes are %+v", got)
+	}
+	if at := got[0].Time(); !at.Equal(start.Truncate(time.Minute)) {
+		t.Errorf("the first minute is %v", at)
+	}
+	if at := got[1].Time(); !at.Equal(start.Truncate(time.Minute).Add(5 * time.Minute)) {
+		t.Errorf("the second is %v", at)
+	}
+	if sum := Summarize(got); sum.Statistics != (Statistics{11.5, 4, 0.5, 8}) {
+		t.Errorf("the sum is %+v", sum)
+	}
+	if got := r.Points(id, start.Truncate(time.Minute).Add(time.Second), start.Add(time.Hour)); len(got) != 1 {
+		t.Errorf("%d minutes begin after the first one has begun", len(got))
+	}
+}
+
+func TestSumOfAMinute(t *testing.T) {
+	r := NewRegistry(start) // in the middle of a minute
+	id := ID{Name: ConsumedRead, Table: "T"}
+	r.Series(id).Add(1)
+	next := start.Truncate(time.Minute).Add(time.Minute)
+	r.Advance(next)
+	r.Series(id).Add(2)
+	r.Series(id).Add(3)
+	if _, ok := r.Sum(id, next); ok {
+		t.Error("the present minute is known")
+	}
+	r.Advance(next.Add(2 * time.Minute))
+	for _, c := range []struct {
+		name   string
+		minute time.Time
+		sum    float64
+		ok     bool
+	}{
+		{"that of the start", start, 0, false},
+		{"a whole one", next, 5, true},
+		{"an idle one", next.Add(time.Minute), 0, true},
+		{"the present one", next.Add(2 * time.Minute), 0, false},
+	} {
+		if sum, ok := r.Sum(id, c.minute); sum != c.sum || ok != c.ok {
+			t.Errorf("%s: %v, %v", c.name, sum, ok)
+		}
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	r := NewRegistry(start)
+	id := ID{Name: Latency, Table: "T", Operation: "GetItem"}
+	for i := range 100 {
+		r.Series(id).Add(float64(i + 1)) // 1 to 100 ms
+	}
+	r.Advance(start.Add(time.Minute))
+	s := Summarize(r.Points(id, start.Add(-time.Minute), start.Add(time.Hour)))
+	for _, share := range []float64{0.1, 0.5, 0.9, 0.99, 1} {
+		// The values are even, so that interpolation is nearly exact.
+		if got, ok := s.Quantile(share); !ok || math.Abs(got-100*share) > 1.5 {
+			t.Errorf("quantile %v is %v, %v", share, got, ok)
+		}
+	}
+	if _, ok := new(Summary).Quantile(0.5); ok {
+		t.Error("no values have a quantile")
+	}
+}
+
+// Beyond MaxSeries, measurements are added up by name: nothing is lost.
+func TestSeriesAreBounded(t *testing.T) {
+	r := NewRegistry(start)
+	for i := range MaxSeries + 1000 {
+		r.Series(ID{Name: ConsumedWrite, Table: fmt.Sprint("T", i)}).Add(1)
+	}
+	if n := len(r.series); n > MaxSeries+len(definitions) {
+		t.Errorf("%d series", n)
+	}
+	var total float64
+	for _, s := range r.series {
+		sum, _ := s.sinceStart()
+		total += sum.Sum
+	}
+	if total != MaxSeries+1000 {
+		t.Errorf("the sum is %v", total)
+	}
+	if sum, _ := r.series[ID{Name: ConsumedWrite}].sinceStart(); sum.Sum != 1000 {
+		t.Errorf("the sum of the others is %v", sum.Sum)
+	}
+}
+
+func TestPointsAreBounded(t *testing.T) {
+	r := NewRegistry(start)
+	const tables = 2000
+	now := start
+	for range MaxPoints/tables + 100 {
+		for i := range tables {
+			r.Series(ID{Name: ConsumedWrite, Table: fmt.Sprint("T", i)}).Add(1)
+		}
+		now = now.Add(time.Minute)
+		r.Advance(now)
+	}
+	kept := 0
+	for _, s := range r.series {
+		kept += len(s.points)
+	}
+	if kept != r.points || kept > MaxPoints || kept < MaxPoints/2 {
+		t.Errorf("%d points are kept, %d counted", kept, r.points)
+	}
+	if got := r.Points(ID{Name: ConsumedWrite, Table: "T7"}, now.Add(-time.Minute).Truncate(time.Minute), now); len(got) != 1 {
+		t.Errorf("%d of the newest points", len(got))
+	}
+	r.Advance(now.Add(Retention + time.Hour))
+	if r.points != 0 {
+		t.Errorf("%d points after the retention", r.points)
+	}
+}
+
+func TestForget(t *testing.T) {
+	r := NewRegistry(start)
+	r.Series(ID{Name: ConsumedWrite, Table: "A"}).Add(1)
+	r.Series(ID{Name: ConsumedWrite, Table: "B"}).Add(1)
+	r.Advance(start.Add(time.Minute))
+	r.Forget("A")
+	if ids := r.IDs(); len(ids) != 1 || ids[0].Table != "B" || r.points != 1 {
+		t.Errorf("%v remain, %d points", ids, r.points)
+	}
+}
+
+func TestConcurrentValuesAreAllCounted(t *testing.T) {
+	r := NewRegistry(start)
+	id := ID{Name: Latency, Operation: "GetItem"}
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 1000 {
+				r.Series(id).Add(1.5)
+			}
+		})
+	}
+	for i := range 20 {
+		r.Advance(start.Add(time.Duration(i) * time.Minute))
+	}
+	wait.Wait()
+	r.Advance(start.Add(time.Hour))
+	if s := Summarize(r.Points(id, start.Add(-time.Hour), start.Add(time.Hour))); s.Sum != 6000 || s.Count != 4000 || s.Min != 1.5 || s.Max != 1.5 {
+		t.Errorf("the statistics are %+v", s)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	r := NewRegistry(start)
+	r.Sample = func(add func(ID, float64)) { add(ID{Name: ProvisionedRead, Table: "T", Index: "by-day"}, 5) }
+	r.Series(ID{Name: ConsumedRead, Table: "T"}).Add(1.5)
+	r.Advance(start.Add(time.Minute))
+	r.Series(ID{Name: ConsumedRead, Table: "T"}).Add(1)
+	r.Series(ID{Name: Latency, Table: "T", Operation: "GetItem"}).Add(2)
+	r.Series(ID{Name: Latency, Table: "U", Operation: "GetItem"}).Add(20_000)
+	text := string(metrics.Append(nil, r.Metrics()...))
+	for _, want := range []string{
+		`dynamodb_consumed_read_capacity_units_total{table="T"} 2.5`,
+		`dynamodb_provisioned_read_capacity_units{table="T",index="by-day"} 5`,
+		`dynamodb_successful_request_latency_seconds_bucket{operation="GetItem",le="0.001"} 0`,
+		`dynamodb_successful_request_latency_seconds_bucket{operation="GetItem",le="0.0025"} 1`,
+		`dynamodb_successful_request_latency_seconds_bucket{operation="GetItem",le="+Inf"} 2`,
+		`dynamodb_successful_request_latency_seconds_sum{operation="GetItem"} 20.002`,
+		`dynamodb_successful_requests_total{table="U",operation="GetItem"} 1`,
+		`dynamodb_successful_request_seconds_total{table="T",operation="GetItem"} 0.002`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no line %s in\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package meter
+
+// Definition describes the measurements of one name.
+type Definition struct {
+	Name string
+	Unit Unit
+	Help string
+
+	// Gauge is set if it has one value at any time, which Registry.Sample adds.
+	Gauge bool
+	// Histogram is set if its values are counted by Bounds.
+	Histogram bool
+}
+
+// Unit is a unit of CloudWatch.
+type Unit string
+
+// The units of measurements.
+const (
+	Count        Unit = "Count"
+	Milliseconds Unit = "Milliseconds"
+	Bytes        Unit = "Bytes"
+)
+
+// The names of measurements, as CloudWatch has them in the namespace AWS/DynamoDB.
+const (
+	ConsumedRead      = "ConsumedReadCapacityUnits"
+	ConsumedWrite     = "ConsumedWriteCapacityUnits"
+	ProvisionedRead   = "ProvisionedReadCapacityUnits"
+	ProvisionedWrite  = "ProvisionedWriteCapacityUnits"
+	OnDemandMaxRead   = "OnDemandMaxReadRequestUnits"
+	OnDemandMaxWrite  = "OnDemandMaxWriteRequestUnits"
+	ReadThrottles     = "ReadThrottleEvents"
+	WriteThrottles    = "WriteThrottleEvents"
+	ReadProvisioned   = "ReadProvisionedThroughputThrottleEvents"
+	WriteProvisioned  = "WriteProvisionedThroughputThrottleEvents"
+	ReadKeyRange      = "ReadKeyRangeThroughputThrottleEvents"
+	WriteKeyRange     = "WriteKeyRangeThroughputThrottleEvents"
+	ReadOnDemandMax   = "ReadMaxOnDemandThroughputThrottleEvents"
+	WriteOnDemandMax  = "WriteMaxOnDemandThroughputThrottleEvents"
+	ThrottledRequests = "ThrottledRequests"
+	Latency           = "SuccessfulRequestLatency"
+	ReturnedItems     = "ReturnedItemCount"
+	ReturnedBytes     = "ReturnedBytes"
+	ReturnedRecords   = "ReturnedRecordsCount"
+	ConditionsFailed  = "ConditionalCheckFailedRequests"
+	Conflicts         = "TransactionConflict"
+	ExpiredItems      = "TimeToLiveDeletedItemCount"
+	UserErrors        = "UserErrors"
+	SystemErrors      = "SystemErrors"
+)
+
+// definitions holds all names.
+var definitions = func() map[string]Definition {
+	all := make(map[string]Definition)
+	for _, d := range []Definition{
+		{Name: ConsumedRead, Unit: Count, Help: "Read units that requests have consumed."},
+		{Name: ConsumedWrite, Unit: Count, Help: "Write units that requests have consumed."},
+		{Name: ProvisionedRead, Unit: Count, Gauge: true, Help: "Read units per second that are provisioned."},
+		{Name: ProvisionedWrite, Unit: Count, Gauge: true, Help: "Write units per second that are provisioned."},
+		{Name: OnDemandMaxRead, Unit: Count, Gauge: true, Help: "Maximum of read units per second of an on-demand table or index."},
+		{Name: OnDemandMaxWrite, Unit: Count, Gauge: true, Help: "Maximum of write units per second of an on-demand table or index."},
+		{Name: ReadThrottles, Unit: Count, Help: "Reads that exceeded a limit of throughput."},
+		{Name: WriteThrottles, Unit: Count, Help: "Writes that exceeded a limit of throughput."},
+		{Name: ReadProvisioned, Unit: Count, Help: "Reads that exceeded the provisioned throughput."},
+		{Name: WriteProvisioned, Unit: Count, Help: "Writes that exceeded the provisioned throughput."},
+		{Name: ReadKeyRange, Unit: Count, Help: "Reads that exceeded the throughput of a partition."},
+		{Name: WriteKeyRange, Unit: Count, Help: "Writes that exceeded the throughput of a partition."},
+		{Name: ReadOnDemandMax, Unit: Count, Help: "Reads that exceeded the maximum of an on-demand table or index."},
+		{Name: WriteOnDemandMax, Unit: Count, Help: "Writes that exceeded the maximum of an on-demand table or index."},
+		{Name: ThrottledRequests, Unit: Count, Help: "Requests that were rejected because of a limit of throughput."},
+		{Name: Latency, Unit: Milliseconds, Histogram: true, Help: "Time that successful requests took in the server."},
+		{Name: ReturnedItems, Unit: Count, Help: "Items that queries and scans have returned."},
+		{Name: ReturnedBytes, Unit: Bytes, Help: "Bytes of records that GetRecords has returned."},
+		{Name: ReturnedRecords, Unit: Count, Help: "Records that GetRecords has returned."},
+		{Name: ConditionsFailed, Unit: Count, Help: "Writes whose condition did not hold."},
+		{Name: Conflicts, Unit: Count, Help: "Requests to items that a transaction was changing at the same time."},
+		{Name: ExpiredItems, Unit: Count, Help: "Items that were deleted because their time to live had passed."},
+		{Name: UserErrors, Unit: Count, Help: "Requests that were answered with status 400, except failed conditions and throttled requests."},
+		{Name: SystemErrors, Unit: Count, Help: "Requests that were answered with status 500 or 503."},
+	} {
+		all[d.Name] = d
+	}
+	return all
+}()
+
+// UnitOf returns the unit of the measurements of a name.
+func UnitOf(name string) Unit { return definitions[name].Unit }

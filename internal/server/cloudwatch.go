@@ -1,0 +1,63 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/stator-db/stator/internal/cloudwatch"
+	"github.com/stator-db/stator/internal/server/admission"
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// metricsRequest returns the protocol and the operation of a request to CloudWatch; not
+// ok if it is to another service. A form has its operation in the body.
+func metricsRequest(r *door.Request) (p cloudwatch.Protocol, operation string, ok bool) {
+	if operation, ok = strings.CutPrefix(r.Path, cloudwatch.Path); ok {
+		return cloudwatch.CBOR, operation, true
+	}
+	if target, ok := bytes.CutPrefix(r.Header("X-Amz-Target"), []byte(cloudwatch.Target)); ok {
+		return cloudwatch.JSON, string(target), true
+	}
+	media, _, _ := bytes.Cut(r.Header("Content-Type"), []byte(";"))
+	if len(r.Header("X-Amz-Target")) == 0 && bytes.EqualFold(bytes.TrimSpace(media), []byte("application/x-www-form-urlencoded")) {
+		return cloudwatch.Query, "", true
+	}
+	return 0, "", false
+}
+
+// cloudWatch answers a request to CloudWatch.
+func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply, p cloudwatch.Protocol, operation string) {
+	body, whole := r.Whole()
+	var held *admission.Reservation
+	defer func() { held.Release() }()
+	if !whole {
+		var err error
+		if body, held, err = h.readBody(ctx, r); err != nil {
+			h.unread(ctx, a, typePlain, err)
+			return
+		}
+	}
+	if _, err := readSigner(r); err != nil {
+		h.fail(ctx, a, typePlain, "CloudWatch", err)
+		return
+	}
+	if len(body) > cloudwatch.MaxBody {
+		h.unread(ctx, a, typePlain, door.ErrTooLarge)
+		return
+	}
+	if err := h.watching.Acquire(ctx, 0, 0); err != nil {
+		h.fail(ctx, a, typePlain, "CloudWatch", err)
+		return
+	}
+	defer h.watching.Release()
+	reply := h.cloudWatchService.Do(p, operation, body, string(a.ID[:]))
+	a.Status, a.ContentType = reply.Status, reply.ContentType
+	if p == cloudwatch.CBOR {
+		a.More = append(a.More, [2]string{"Smithy-Protocol", "rpc-v2-cbor"})
+	}
+	if reply.QueryError != "" {
+		a.More = append(a.More, [2]string{"X-Amzn-Query-Error", reply.QueryError})
+	}
+	a.Write(append(a.Memory.Empty(), reply.Body...))
+}
