@@ -22,7 +22,7 @@ func TestStatementsOfABatch(t *testing.T) {
 		{"another item of a second statement", [2]string{many, none}, [2]string{single, found}, [2]string{none, found}, false, false},
 		{"another code", [2]string{`{"Error":{"Code":"ResourceNotFound","Message":"Select statements within BatchExecuteStatement must specify the primary key in the where clause."}}`, found},
 			[2]string{single, found}, [2]string{none, found}, false, false},
-		{"a message of another fault", [2]string{failed, found}, [2]string{single, found}, [2]string{none, found}, false, false},
+		{"a message of another fault, by DynamoDB Local alone", [2]string{failed, found}, [2]string{single, found}, [2]string{none, found}, false, true},
 		{"the first of several faults of an update", [2]string{failed, found}, [2]string{path, found}, [2]string{failed, found}, true, true},
 		{"a result where both witnesses have an error", [2]string{none, found}, [2]string{failed, found}, [2]string{failed, found}, false, false},
 	} {
@@ -56,6 +56,10 @@ func TestUnitsOfIndexes(t *testing.T) {
 		}
 		return answer{Status: 200, Body: object{"ConsumedCapacity": object{"CapacityUnits": total, "Table": object{"CapacityUnits": table}, "GlobalSecondaryIndexes": indexes}}}
 	}
+	get := func(units float64) answer {
+		return answer{Status: 200, Body: object{"ConsumedCapacity": []any{object{"TableName": "OrdersA", "CapacityUnits": units}}, "Responses": object{"OrdersA": []any{object{}}}}}
+	}
+	three := step{Op: "BatchGetItem", Body: object{"RequestItems": object{"OrdersA": object{"Keys": []any{object{}, object{}, object{}}}}}}
 	one := object{"gsi1": object{"CapacityUnits": 1.0}}
 	for _, c := range []struct {
 		name string
@@ -65,6 +69,8 @@ func TestUnitsOfIndexes(t *testing.T) {
 		{"each index twice", chargesIndexesTwice(&finding{Stator: transaction(2, 2, 1), Other: transaction(2, 4, 2)}), true},
 		{"one index not twice", chargesIndexesTwice(&finding{Stator: transaction(2, 2, 1), Other: transaction(2, 4, 1)}), false},
 		{"another table", chargesIndexesTwice(&finding{Stator: transaction(1, 2, 1), Other: transaction(2, 4, 2)}), false},
+		{"missing items for nothing", chargesFoundItems(&finding{Step: three, Stator: get(1.5), Other: get(0.5)}), true},
+		{"one of two missing items for nothing", chargesFoundItems(&finding{Step: three, Stator: get(1.5), Other: get(1)}), false},
 		{"one index more", chargesMoreIndexes(&finding{Stator: put(1, object{}), Other: put(1, one)}), true},
 		{"one index more, and another table", chargesMoreIndexes(&finding{Stator: put(2, object{}), Other: put(1, one)}), false},
 		{"more for an index that both charge", chargesMoreIndexes(&finding{Stator: put(1, one), Other: put(1, object{"gsi1": object{"CapacityUnits": 2.0}})}), false},

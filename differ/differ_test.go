@@ -107,7 +107,7 @@ func TestEqualServers(t *testing.T) {
 // A run ends when its time is over.
 func TestDuration(t *testing.T) {
 	g := group{newStore(t, nameStator, nil), newStore(t, nameLocal, nil)}
-	s := settings{requests: 1 << 40, seed: 3, duration: 200 * time.Millisecond, perRound: 50}
+	s := settings{requests: 1 << 40, seed: 3, duration: 2 * time.Second, perRound: 50}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if r, err := s.search(ctx, g, nil, io.Discard); err != nil || r.Requests == 0 {

@@ -167,6 +167,9 @@ func memberEdits(path string, v any, body object) (all []edit) {
 		if strings.HasSuffix(path, "Expression") || strings.HasSuffix(path, "/Statement") {
 			all = append(all, textEdits(path, v)...)
 		}
+		if parent, ok := strings.CutSuffix(path, "/Statement"); ok {
+			all = append(all, moreParameters(parent+"/Parameters", body)...)
+		}
 	}
 	return all
 }
@@ -201,6 +204,15 @@ func textEdits(path, text string) (all []edit) {
 		for _, word := range []string{"a ", "1 ", "'a' ", "= ", "pk ", "sk ", "[1] ", "AND "} {
 			all = append(all, withoutParameters(path, list, change{path: path, from: i, to: i + 1, with: word}))
 		}
+	}
+	return all
+}
+
+// moreParameters lists the edits that add a parameter to those of a statement.
+func moreParameters(path string, body object) (all []edit) {
+	given, _ := at(body, path).([]any)
+	for _, value := range []object{str("a"), num("1"), {"SS": []any{"a"}}} {
+		all = append(all, edit{{path: path, with: append(slices.Clone(given), value)}})
 	}
 	return all
 }

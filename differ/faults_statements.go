@@ -29,8 +29,11 @@ var partitionKeys = regexp.MustCompile(`"?\bpk"? *[=<>]|= *"?pk\b`)
 
 var keyOfStatementPattern = whole("ValidationException: " + keyOfStatement)
 
-// severalClauses matches an UPDATE with RETURNING and more than one clause.
-var severalClauses = regexp.MustCompile(`(?:^|; )UPDATE [^;]* (?:SET|REMOVE) [^;]* (?:SET|REMOVE) [^;]* RETURNING `)
+// keyIsNull matches IS NULL and IS NOT NULL of a key.
+var keyIsNull = regexp.MustCompile(`(?i)"?\b(?:pk|sk|g\d)"? is (?:not )?null`)
+
+// keyInFunction matches a function of a key that is no condition on the key.
+var keyInFunction = regexp.MustCompile(`(?i)\b(?:attribute_type|contains|size) *\( *"?(?:pk|sk|g\d)\b`)
 
 // valueFirst matches a comparison of a literal or a parameter with an attribute.
 var valueFirst = regexp.MustCompile(`(?i)(?:where|and) (?:\?|'[^']*'|-?[0-9.]+) *= *"?[a-z]`)
@@ -82,11 +85,17 @@ var statementFaults = []known{
 		evidence: "which fault of several statements is reported is not known",
 	},
 	{
-		name: "names of tables in statements", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ResourceNotFoundException.*|ValidationException: (?:Unsupported operator in .*|The table does not have the specified index|This operation is not supported on an index)", other: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Table name should be.*`,
+		name: "names of tables in statements", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ResourceNotFoundException.*|ValidationException: .*", other: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Table name should be.*`,
+		when: func(f *finding) bool {
+			return f.Stator.Code == "ResourceNotFoundException" || f.Third == nil || !f.Third.ok()
+		},
 		evidence: "dynoxide's change log, recorded on AWS: ResourceNotFoundException; faults of a statement by itself come first",
 	},
 	{
-		name: "faults of a statement before its table (dynoxide)", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Unsupported operator in .*", other: "ResourceNotFoundException: .*",
+		name: "faults of a statement before its table (dynoxide)", witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: .*", other: "ResourceNotFoundException: .*",
+		when: func(f *finding) bool {
+			return strings.HasPrefix(f.Stator.Text, "Unsupported operator in ") || f.Third != nil && strings.Contains(f.Third.Text, "Table name should be")
+		},
 		evidence: "stator checks a statement by itself before it looks up the table, as DynamoDB Local does",
 	},
 	{
@@ -158,13 +167,13 @@ var statementFaults = []known{
 		evidence: "units are not compared if there are several pages; dynoxide has one page for a key that is compared with an attribute",
 	},
 	{
-		name: "a comparison in place of a value (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: Unsupported operator in Update Expression. Operator: =", other: "200|ConditionalCheckFailedException: .*",
-		evidence: "DynamoDB Local takes a comparison of two literals in SET, and refuses all others with stator's message",
+		name: "a comparison in place of a value (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: Unsupported operator in Update Expression. Operator: =", other: "200|ConditionalCheckFailedException: .*|ValidationException: (?:Incorrect number of operands|The function is not allowed in an update expression|Unrecognized function: set_).*|" + executionFault,
+		evidence: "DynamoDB Local takes a comparison of values and functions in SET, or checks their operands, and refuses others with stator's message",
 	},
 	{
-		name: "keys as bounds of BETWEEN (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", agreed: true, stator: "200", other: "ValidationException: One or more parameter values were invalid: Condition parameter type does not match schema type",
-		when:     func(f *finding) bool { return strings.Contains(statementText(f), " BETWEEN ") },
-		evidence: "dynoxide has stator's answer; DynamoDB Local takes a BETWEEN pk AND ? for a condition on the key",
+		name: "conditions on keys (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "200", other: "ValidationException: One or more parameter values were invalid: Condition parameter type does not match schema type",
+		when:     func(f *finding) bool { return f.agreed("outcome") || keyInFunction.MatchString(statementText(f)) },
+		evidence: "dynoxide has stator's answer, if it parses the statement; DynamoDB Local takes a BETWEEN pk AND ?, contains(pk, ?) and attribute_type(pk, ?) for conditions on the key",
 	},
 	{
 		name: "responses of a transaction that writes (dynoxide)", witness: nameDynoxide, ops: "ExecuteTransaction", places: "Responses",
@@ -201,20 +210,50 @@ var statementFaults = []known{
 	},
 	{
 		name: "RETURNING in a transaction that dynoxide does not parse", alone: true, ops: "ExecuteTransaction", stator: `ValidationException: Validation failed in TransactStatements\[\d+\]: RETURNING clause is not supported in ExecuteTransaction\.`,
-		other:    `TransactionCanceledException: .*`,
-		when:     func(f *finding) bool { return severalClauses.MatchString(statementText(f)) },
-		evidence: "dynoxide, whose answers were recorded on AWS, reports RETURNING before keys of other statements that do not fit, if the UPDATE has one clause; it does not parse several",
+		other: `TransactionCanceledException: .*`,
+		when: func(f *finding) bool {
+			dynoxide := &f.Other
+			if f.Witness == nameLocal {
+				dynoxide = f.Third
+			}
+			return dynoxide != nil && unparsed.MatchString(canonical(dynoxide.Body["CancellationReasons"]))
+		},
+		evidence: "dynoxide, whose answers were recorded on AWS, reports RETURNING before keys that do not fit, for the statements that it parses; a reason of it says that it did not parse this one",
 	},
 	{
 		name: "an INSERT within an expression (DynamoDB Local)", witness: nameLocal, ops: ".*Statement|ExecuteTransaction", stator: "ValidationException: Statement wasn't well formed, can't be processed: Keyword insert_into only expected at the top level in the query", other: `ValidationException: (?:Unsupported operation in transaction\.|EXISTS can only be used in ExecuteTransaction write requests\.)`,
 		evidence: "+INSERT is refused by all; DynamoDB Local takes it for an expression, as it does not with +DELETE and +UPDATE, and dynoxide for a syntax error",
 	},
 	{
-		name: "units of comparisons with the value first (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement", places: `ConsumedCapacity\.(?:Table\.)?CapacityUnits`,
+		name: "units of comparisons with the value first (dynoxide)", alone: true, witness: nameDynoxide, ops: "ExecuteStatement", places: `ConsumedCapacity(?:\.(?:Table\.)?CapacityUnits| only in the first)`,
 		when: func(f *finding) bool {
-			return valueFirst.MatchString(statementText(f)) && units(f.Stator) < units(f.Other)
+			several := f.Step.Pages && f.Step.Body["Limit"] != nil && f.Other.Body["ConsumedCapacity"] == nil // units of several pages are not compared
+			return valueFirst.MatchString(statementText(f)) && (units(f.Stator) < units(f.Other) || several)
 		},
 		evidence: "10 = pk selects a partition as pk = 10 does; dynoxide reads all items",
+	},
+	{
+		name: "names with dots that DynamoDB Local takes for placeholders (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement|ExecuteTransaction", stator: "200|ConditionalCheckFailedException: .*", other: "200|ConditionalCheckFailedException: .*",
+		when: func(f *finding) bool {
+			return strings.Contains(statementText(f), `with.dot"`) && f.Third != nil && strings.Contains(f.Third.Text, "used in the document path is not defined")
+		},
+		evidence: "dynoxide takes the name, which is in quotes, for a path",
+	},
+	{
+		name: "IS NULL of a key (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction", stator: "200", other: "ValidationException: (?:" + keyOfStatement + "|One or more parameter values were invalid: Condition parameter type does not match schema type)",
+		when:     func(f *finding) bool { return keyIsNull.MatchString(statementText(f)) },
+		evidence: "not known: pk IS NULL filters; DynamoDB Local takes it for an equality of the key with null, and dynoxide does not parse it",
+	},
+	{
+		name: "words for a consistent read of a global index (DynamoDB Local)", witness: nameLocal, ops: "ExecuteStatement", stator: "ValidationException: Strongly consistent read is not supported on Global Secondary Indexes", other: "ValidationException: Consistent reads are not supported on global secondary indexes",
+		evidence: "dynoxide, whose answers were recorded on AWS, has stator's message",
+	},
+	{
+		name: "what both others refuse (dynoxide)", witness: nameDynoxide, ops: "ExecuteStatement|ExecuteTransaction", stator: "ValidationException: .*", other: "200|ConditionalCheckFailedException: .*|ValidationException: (?:Invalid key value|UPDATE requires a WHERE clause)",
+		when: func(f *finding) bool {
+			return f.Third != nil && f.Third.Status == 400 && f.Third.Code == "ValidationException"
+		},
+		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, refuses the statement, too; another message of it is a difference by itself",
 	},
 	{
 		name: "a value before the sort key (DynamoDB Local)", alone: true, witness: nameLocal, ops: "ExecuteStatement", places: "Items", stator: "200", other: "200",
@@ -323,8 +362,7 @@ var statementFaults = []known{
 	},
 	{
 		name: "nested paths of keys in a statement", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction",
-		stator: `200|ConditionalCheckFailedException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|TransactionCanceledException: .*\[(?:None|ConditionalCheckFailed|ValidationError|, )+\]`,
-		other:  `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Key attributes must be scalars.*: Key:? \S+`,
+		other: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?Key attributes must be scalars.*: Key:? \S+`,
 		when: func(f *finding) bool {
 			name := f.Other.Text[strings.LastIndex(f.Other.Text, " ")+1:]
 			path, err := regexp.Compile(`\b` + regexp.QuoteMeta(name) + `(?:\\")? *[.\[]`)
@@ -342,8 +380,7 @@ var statementFaults = []known{
 	},
 	{
 		name: "names that begin with a colon or a number sign", witness: nameLocal, ops: ".*Statement|ExecuteTransaction",
-		stator: "200|ConditionalCheckFailedException: .*|TransactionCanceledException: .*|ValidationException: Where clause does not contain a mandatory equality on all key attributes|ValidationException: (?:" + manyItems + "|" + manyTransactItems + ")",
-		other:  `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?An expression attribute name used in the document path is not defined; attribute name: [:#].*`,
+		other: `ValidationException: (?:Validation failed in TransactStatements\[\d+\]: )?An expression attribute name used in the document path is not defined; attribute name: [:#].*`,
 		when: func(f *finding) bool {
 			_, name, _ := strings.Cut(f.Other.Text, "attribute name: ")
 			return strings.Contains(f.Step.text(), `\"`+name)

@@ -22,6 +22,26 @@ func chargesMoreIndexes(f *finding) bool {
 	return more > 0 && unitsOf(s)+more == unitsOf(o) && unitsOf(member(s, "Table")) == unitsOf(member(o, "Table"))
 }
 
+// chargesFoundItems reports whether the witness charges the tables of a
+// BatchGetItem what stator charges, but for items that do not exist.
+func chargesFoundItems(f *finding) bool {
+	found, _ := f.Stator.Body["Responses"].(object)
+	s, o := consumedTables(f.Stator), consumedTables(f.Other)
+	for name, t := range s {
+		request := member(f.Step.Body["RequestItems"], name)
+		unit := 0.5 // of 4 KB
+		if member(request, "ConsistentRead") == true {
+			unit = 1
+		}
+		keys, _ := member(request, "Keys").([]any)
+		missing := float64(len(keys) - count(found[name]))
+		if unitsOf(t)-unitsOf(o[name]) != missing*unit {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
 // chargesIndexesTwice reports whether the witness charges each index twice what
 // stator charges, and tables the same.
 func chargesIndexesTwice(f *finding) bool {

@@ -12,12 +12,13 @@ type generator struct {
 	tables []*table
 	start  []step // creates the tables
 	makes  []production
+	faults int // one request in this many gets a fault
 }
 
 // newGenerator returns the generator of a round. It makes the requests of one
 // area after those that create tables and items; "" is all areas.
 func newGenerator(seed, round uint64, area string) *generator {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, round)), makes: productionsOf(area)}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, round)), makes: productionsOf(area), faults: defaultFaults}
 	for i := range 2 + g.IntN(2) {
 		t := g.newTable(string(rune('A' + i)))
 		g.tables = append(g.tables, t)
@@ -35,6 +36,10 @@ func newGenerator(seed, round uint64, area string) *generator {
 	g.start = append(g.start, g.stream())
 	return g
 }
+
+// defaultFaults is how rare requests with a fault are, unless a run asks for
+// others: one in this many.
+const defaultFaults = 5
 
 // one returns one of the things.
 func one[T any](g *generator, things ...T) T { return things[g.IntN(len(things))] }
@@ -104,7 +109,7 @@ func (g *generator) next() step {
 	for _, p := range g.makes {
 		if n -= p.weight; n < 0 {
 			st := p.make(g)
-			if g.chance(5) {
+			if g.chance(g.faults) {
 				st.base = st.clone().Body
 				g.mutate(&st)
 			}

@@ -31,6 +31,7 @@ type settings struct {
 	control  bool
 	only     string
 	first    uint64
+	faults   int
 }
 
 func main() {
@@ -48,6 +49,7 @@ func main() {
 	flag.StringVar(&s.recorded, "recorded", "", "file written by --record: compare its answers again, without servers")
 	flag.BoolVar(&s.control, "control", false, "plant faults in stator's answers as well, and count how many are reported")
 	flag.StringVar(&s.only, "only", "", "send only requests of one area: "+strings.Join(areas(), ", "))
+	flag.IntVar(&s.faults, "faults", defaultFaults, "one request in this many gets a fault; 1 is all")
 	known := flag.Bool("known", false, "print the list of known faults")
 	flag.Parse()
 	if *known {

@@ -111,7 +111,7 @@ func (r *reducer) search(ctx context.Context) (*square, error) {
 		}
 		var others []edit
 		switch {
-		case !o.known || !o.faulty:
+		case !o.known || o.clean:
 			continue
 		case o.other == r.second && o.stator != r.first:
 			withoutFirst = append(withoutFirst, e)

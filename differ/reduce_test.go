@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,12 @@ var (
 	wordCheck  = check{"Syntax error", func(body object) bool {
 		text, _ := body["FilterExpression"].(string)
 		return strings.Contains(text, "%")
+	}}
+	// nullCheck finds a null that the list of known faults says is undecided.
+	nullCheck = check{"ExpressionAttributeNames contains invalid value: null for key #n", func(body object) bool {
+		names, _ := body["ExpressionAttributeNames"].(object)
+		_, ok := names["#n"]
+		return ok
 	}}
 	limitOtherwise = check{"Limit must be at least one", limitCheck.faulty}
 	limitAlways    = check{limitCheck.message, func(object) bool { return true }}
@@ -48,7 +55,8 @@ func newChecker(t *testing.T, name string, checks ...check) *server {
 	return newServer(name, h.URL)
 }
 
-// A difference is the order of two faults only if both servers report both.
+// A difference is the order of two faults only if both servers report both, or
+// if the list of known faults has a server that does not report one of them.
 func TestOrderOfTwoFaults(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -63,6 +71,8 @@ func TestOrderOfTwoFaults(t *testing.T) {
 		{"stator lacks a check", []check{limitCheck}, []check{wordCheck, limitCheck}, nil, 0.0, false},
 		{"stator lacks a check of some requests", []check{limitCheck, wordNotAlone}, []check{wordCheck, limitCheck}, nil, 0.0, false},
 		{"the witness lacks a check", []check{limitCheck, wordCheck}, []check{wordCheck}, nil, 0.0, false},
+		{"stator lacks a check that the list knows", []check{wordCheck}, []check{nullCheck, wordCheck}, nil, 5.0, true},
+		{"stator lacks a check that the list knows, and has another message", []check{limitOfPages}, []check{nullCheck, wordCheck}, nil, 5.0, false},
 		{"stator reports a fault always", []check{limitAlways, wordCheck}, []check{wordCheck, limitCheck}, nil, 0.0, false},
 		{"stator reports a fault that the request does not have", []check{limitOfPages, wordCheck}, []check{wordCheck, limitCheck}, nil, 5.0, false},
 	} {
@@ -72,6 +82,9 @@ func TestOrderOfTwoFaults(t *testing.T) {
 				g = append(g, newChecker(t, nameDynoxide, c.other...))
 			}
 			st := step{Op: "Scan", Body: object{"TableName": "OrdersA", "Limit": c.limit, "FilterExpression": "a = % b"}}
+			if slices.ContainsFunc(c.local, func(c check) bool { return c.message == nullCheck.message }) {
+				st.Body["ExpressionAttributeNames"] = object{"#n": nil}
+			}
 			e, found, err := g.begin().send(t.Context(), st)
 			if err != nil || len(found) == 0 {
 				t.Fatalf("%d findings in %v, %v", len(found), e, err)
@@ -105,6 +118,7 @@ func TestEdits(t *testing.T) {
 		`{"Parameters":[{"L":[]},{"N":"1"}],"Statement":"UPDATE T SET a = list_append(b, ?) WHERE pk = ?"}`,
 		`{"Parameters":[{"L":[]}],"Statement":"UPDATE T SET a = list_append(b, ?) WHERE pk = 1 "}`,
 		`{"Statement":"UPDATE T SET a = list_append(b, ?) WHERE pk = ?"}`,
+		`{"Parameters":[{"L":[]},{"S":"x"},{"N":"1"}],"Statement":"UPDATE T SET a = list_append(b, ?) WHERE pk = ?"}`,
 	} {
 		if !texts[want] {
 			t.Errorf("no edit makes %s", want)

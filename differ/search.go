@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -59,6 +60,7 @@ type plantSample struct {
 
 func newRound(s settings, g group, r *report, number uint64) *round {
 	round := &round{settings: s, group: g, report: r, gen: newGenerator(s.seed, number, s.only)}
+	round.gen.faults = cmp.Or(s.faults, defaultFaults)
 	if r.Control != nil {
 		round.plants = &plantSample{Rand: rand.New(rand.NewPCG(number, s.seed))}
 	}

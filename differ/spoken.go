@@ -85,7 +85,8 @@ func spokenForm(text string) string {
 	text = strings.TrimPrefix(text, envelope)
 	text = strings.TrimRight(code, ": ") + " " + statementPrefix.ReplaceAllString(text, "")
 	text = ofAll.ReplaceAllString(text, "_(*)")
-	text = ofExpression.ReplaceAllString(text, "Invalid Expression: ") // all have the messages of one library
+	text = ofExpression.ReplaceAllString(text, "Invalid Expression: ")         // all have the messages of one library
+	text = strings.ReplaceAll(text, "ReadCapacityUnits", "WriteCapacityUnits") // which have the same messages
 	text = typeName.ReplaceAllString(text, "; type: _, valid types")
 	text, _, _ = strings.Cut(text, "operand type: ")
 	text, _, _ = strings.Cut(text, "path one: ") // lists of names in brackets, which may have brackets
@@ -103,7 +104,7 @@ var ofExpression = regexp.MustCompile(`\bInvalid (?:Filter|Condition|KeyConditio
 var typeName = regexp.MustCompile(`(?s); type: .*, valid types`)
 
 // spokenNames are words before names and values that are not in quotes.
-var spokenNames = regexp.MustCompile(`(numeric value:|Variable reference|(?:Read|Write)CapacityUnits for index|[Ss]econdary index|index:|index of|Table:|Key found|invalid, (?:Key|Value):|'arn:':|element:|type class|function:|keyword:|operand type:|; type:|data type:|duplicated:|operation:|operator:|for index:? |above the per (?:table|index)|ReadCapacityUnits|WriteCapacityUnits|Operator:|Index Key|Expected:|Actual:|IndexName:|AttributeName is|in NonKeyAttributes:|not found: Index|for table|schema: Key|IndexKey:) ?[^\s,]*`)
+var spokenNames = regexp.MustCompile(`(numeric value:|already exists:|Key:|[Tt]he key|Variable reference|(?:Read|Write)CapacityUnits for index|[Ss]econdary index|index:|index of|Table:|Key found|invalid, (?:Key|Value):|'arn:':|element:|type class|function:|keyword:|operand type:|; type:|data type:|duplicated:|operation:|operator:|for index:? |above the per (?:table|index)|ReadCapacityUnits|WriteCapacityUnits|Operator:|Index Key|Expected:|Actual:|IndexName:|AttributeName is|in NonKeyAttributes:|not found: Index|for table|schema: Key|IndexKey:) ?[^\s,]*`)
 
 // cutTranscript removes what is after an ellipsis of a transcript. A message
 // that ends with one has no details.

@@ -2,6 +2,7 @@
 // and runs a command with that endpoint in its environment.
 //
 //	go run ./serving --in ../node node --test
+//	go run ./serving --throttle --in ../node node --test throttle
 package main
 
 import (
@@ -19,18 +20,19 @@ import (
 
 func main() {
 	in := flag.String("in", ".", "folder to run the command in")
+	throttle := flag.Bool("throttle", false, "start stator with --throttle")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "serving: the command is missing")
 		os.Exit(2)
 	}
-	if err := serving(*in, flag.Args()); err != nil {
+	if err := serving(*in, *throttle, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "serving: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func serving(in string, command []string) (err error) {
+func serving(in string, throttle bool, command []string) (err error) {
 	folder, err := os.MkdirTemp("", "stator-clients-")
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func serving(in string, command []string) (err error) {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build stator: %w", err)
 	}
-	endpoint, stop, err := start(binary)
+	endpoint, stop, err := start(binary, throttle)
 	if err != nil {
 		return err
 	}
@@ -59,8 +61,8 @@ func serving(in string, command []string) (err error) {
 }
 
 // start starts stator and waits until it prints its address. stop stops it.
-func start(binary string) (endpoint string, stop func() error, err error) {
-	server := exec.Command(binary, "serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn")
+func start(binary string, throttle bool) (endpoint string, stop func() error, err error) {
+	server := exec.Command(binary, "serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn", fmt.Sprintf("--throttle=%t", throttle))
 	stderr, err := server.StderrPipe()
 	if err != nil {
 		return "", nil, err
