@@ -271,3 +271,25 @@ func TestDeletionIsResumed(t *testing.T) {
 		}
 	}
 }
+
+// A file of the inbox that is ingested while its project is deleted leaves no copy.
+func TestRefusedFilesLeaveNoCopy(t *testing.T) {
+	now := new(clock)
+	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
+	c, ids := furnished(s, "acme", "ann@acme.example")
+	file := inbox(c, ids["project"], ids["workflow"], "late") + "a.txt"
+	s.drop(file, []byte("Total: 77 PRIVATE"))
+	if status, body := c.request("DELETE", "/v1/projects/"+ids["project"], nil); status != 204 {
+		t.Fatal(status, body)
+	}
+	if err := s.Ingest.Pass(t.Context()); !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("before the workflows are deleted: %v", err)
+	}
+	if _, err := s.Runner.Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.later(now)
+	for trace := range s.traces("PRIVATE") {
+		t.Errorf("%s is left", trace)
+	}
+}

@@ -38,6 +38,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/pipeline"
 	"github.com/stator-db/stator/apps/documents/session"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/documents/trial"
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/web"
 )
@@ -227,8 +228,14 @@ func (s *System) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	extractors, err := o.extractors(ctx)
+	extractors, err := o.extractors(ctx, o.reader())
 	if err != nil {
+		return err
+	}
+	// Pages and trials have a reader of their own: they do not wait for the pipeline.
+	reader := o.reader()
+	trials := &trial.Trials{Reader: reader, Now: o.Now}
+	if trials.Extractors, err = o.extractors(ctx, reader); err != nil {
 		return err
 	}
 	var sender *mail.Sender
@@ -251,7 +258,7 @@ func (s *System) open(ctx context.Context) (err error) {
 	reports := &pipeline.Reporter{Store: s.Store, Results: results, Hooks: hooks, Mail: sender, URL: url, Attempts: 12, Sent: metrics.Reports, Log: o.Log}
 	s.Runner = &pipeline.Runner{Store: s.Store, Machine: s.Machine, Reports: reports, AtOnce: 4, Lease: o.Lease, Every: o.Look, Metrics: metrics, Log: o.Log}
 	s.Ingest = &ingest.Ingest{Store: s.Store, Bucket: s.Bucket, Every: o.Look, Wake: s.Runner.Wake, Files: ingest.NewMetrics(s.metrics), Log: o.Log}
-	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Reader: o.reader(), Methods: slices.Sorted(maps.Keys(extractors)), Hooks: hooks, Mail: sender, URL: url, Wake: s.Runner.Wake, Log: o.Log}
+	s.API = &api.Server{Store: s.Store, Bucket: s.Bucket, Results: results, Reader: reader, Trials: trials, Methods: slices.Sorted(maps.Keys(extractors)), Hooks: hooks, Mail: sender, URL: url, Wake: s.Runner.Wake, Log: o.Log}
 	return s.openSessions(ctx)
 }
 

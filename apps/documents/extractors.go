@@ -37,8 +37,7 @@ func (m LanguageModel) valid() bool {
 
 // extractors returns the extractors that workflows can choose. Each can verify the
 // others.
-func (o *Options) extractors(ctx context.Context) (map[string]extract.Extractor, error) {
-	reader := o.reader()
+func (o *Options) extractors(ctx context.Context, reader *extract.Builtin) (map[string]extract.Extractor, error) {
 	single := map[string]extract.Extractor{"builtin": reader}
 	if o.ModelService != "" {
 		single["service"] = &extract.Service{URL: o.ModelService, Client: &http.Client{Timeout: 45 * time.Second}}

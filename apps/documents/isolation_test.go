@@ -34,6 +34,9 @@ const inProject = "/projects/$project"
 const inBatch = inProject + "/batches/$batch"
 const ofDocument = inBatch + "/documents/$document"
 
+const definition = `{"name":"W","extraction":{"fields":[{"name":"a"}]},"confidenceThreshold":0.5,"reviewThreshold":0.6}`
+const editedBody = "name=W&confidence=0.5&review=0.6&field.0.name=a&field.0.type=text"
+
 // probes has probes of every endpoint and every page.
 var probes = map[string][]probe{
 	"POST /v1/tenants":            {{path: "/v1/tenants", body: `{"name":"New","email":"new@example.com","person":"New"}`, works: 200}},
@@ -62,13 +65,17 @@ var probes = map[string][]probe{
 		{path: "/v1" + inProject + "/workflows", works: 200},
 	},
 	"POST /v1/projects/{project}/workflows": {
-		{path: "/v1" + inProject + "/workflows", body: `{"name":"W","extraction":{"fields":[{"name":"a"}]},"confidenceThreshold":0.5,"reviewThreshold":0.6}`, works: 200},
+		{path: "/v1" + inProject + "/workflows", body: definition, works: 200},
 	},
 	"GET /v1/projects/{project}/workflows/{workflow}": {{path: "/v1" + inProject + "/workflows/$workflow", works: 200}},
 	"PUT /v1/projects/{project}/workflows/{workflow}": {
-		{path: "/v1" + inProject + "/workflows/$workflow", body: `{"name":"W","extraction":{"fields":[{"name":"a"}]},"confidenceThreshold":0.5,"reviewThreshold":0.6}`, works: 200},
+		{path: "/v1" + inProject + "/workflows/$workflow", body: definition, works: 200},
 	},
 	"DELETE /v1/projects/{project}/workflows/{workflow}": {{path: "/v1" + inProject + "/workflows/$spareworkflow", works: 204}},
+	"POST /v1/projects/{project}/trials": {
+		{path: "/v1" + inProject + "/trials", body: `{"workflow":` + definition + `,"sample":{"batchId":"$batch","documentId":"$document"},"page":1}`, works: 200},
+		{path: "/v1" + inProject + "/trials", body: `{"workflow":` + definition + `,"sample":{"upload":"$upload","name":"a.txt"}}`, works: 200},
+	},
 	"POST /v1/uploads": {{path: "/v1/uploads", body: `{}`, works: 200}},
 	"GET /v1/projects/{project}/batches": {
 		{path: "/v1" + inProject + "/batches", works: 200},
@@ -105,13 +112,20 @@ var probes = map[string][]probe{
 		{path: "/v1" + inBatch + "/documents/$failed/retry", body: `{}`, works: 204},
 	},
 
-	"GET /{$}":                {{path: "/", works: 200}, {path: "/?cursor=2026-11-15T09:00:00.000Z%7CPROJECT%23$project", lists: true, works: 200}},
-	"POST /projects":          {{path: "/projects", body: "name=Another", works: 303}},
-	"GET /projects/{project}": {{path: inProject, works: 200}},
-	"POST /projects/{project}/workflows": {
-		{path: inProject + "/workflows", body: "name=W&confidence=0.5&review=0.6&extraction=%7B%22fields%22%3A%5B%7B%22name%22%3A%22a%22%7D%5D%7D", works: 303},
+	"GET /{$}":                              {{path: "/", works: 200}, {path: "/?cursor=2026-11-15T09:00:00.000Z%7CPROJECT%23$project", lists: true, works: 200}},
+	"POST /projects":                        {{path: "/projects", body: "name=Another", works: 303}},
+	"GET /projects/{project}":               {{path: inProject, works: 200}},
+	"GET /projects/{project}/workflows/new": {{path: inProject + "/workflows/new", works: 200}},
+	"POST /projects/{project}/workflows/try": {
+		{path: inProject + "/workflows/try", body: editedBody + "&sample=$batch/$document", works: 200},
 	},
-	"POST /projects/{project}/batches":                             {{path: inProject + "/batches", body: "name=x", works: 400}}, // a form with files is in TestPages
+	"POST /projects/{project}/workflows":           {{path: inProject + "/workflows", body: editedBody, works: 303}},
+	"GET /projects/{project}/workflows/{workflow}": {{path: inProject + "/workflows/$workflow", works: 200}},
+	"POST /projects/{project}/workflows/{workflow}/try": {
+		{path: inProject + "/workflows/$workflow/try", body: editedBody + "&sample=$batch/$document", works: 200},
+	},
+	"POST /projects/{project}/workflows/{workflow}":                {{path: inProject + "/workflows/$workflow", body: editedBody + "&was=2026-11-15T09:00:00.000Z", works: 409}}, // TestEditor saves one
+	"POST /projects/{project}/batches":                             {{path: inProject + "/batches", body: "name=x", works: 400}},                                                 // a form with files is in TestPages
 	"GET /projects/{project}/batches/{batch}":                      {{path: inBatch, works: 200}, {path: inBatch + "?status=FAILED", works: 200}},
 	"GET /projects/{project}/batches/{batch}/documents/{document}": {{path: ofDocument, works: 200}},
 	"POST /projects/{project}/batches/{batch}/documents/{document}/review": {

@@ -113,6 +113,15 @@ func (c *client) request(method, path string, body any) (int, string) {
 		}
 		in = bytes.NewReader(text)
 	}
+	kind := ""
+	if text, ok := body.(string); ok && !strings.HasPrefix(text, "{") {
+		kind = "application/x-www-form-urlencoded"
+	}
+	return c.send(method, path, kind, in)
+}
+
+func (c *client) send(method, path, kind string, in io.Reader) (int, string) {
+	c.s.t.Helper()
 	ctx, cancel := context.WithTimeout(c.s.t.Context(), 20*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, c.s.url+path, in)
@@ -122,8 +131,8 @@ func (c *client) request(method, path string, body any) (int, string) {
 	if c.session != "" {
 		r.Header.Set("Authorization", "Bearer "+c.session)
 	}
-	if text, ok := body.(string); ok && !strings.HasPrefix(text, "{") {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
 	}
 	answer, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
 	if err != nil {

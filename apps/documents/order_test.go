@@ -98,6 +98,7 @@ func TestNewestFirst(t *testing.T) {
 // Items of an earlier version, which were not in these lists, are listed too: by
 // their creation, and marked once.
 func TestOldItemsAreListed(t *testing.T) {
+	hometest.Unusual(t) // requests that are sent once after an upgrade, and are no pattern
 	s := start(t, nil)
 	c, project, workflow := s.newTenant("acme", "ann@acme.example")
 	b := must[object](c, "POST", "/v1/projects/"+project+"/batches", object{"workflowId": workflow, "name": "b", "documents": []object{{"name": "a", "upload": c.upload([]byte("x"))}}}).str("batchId")
@@ -125,5 +126,34 @@ func TestOldItemsAreListed(t *testing.T) {
 	project2, err2 := s.Store.Project(t.Context(), tenant, p)
 	if err != nil || err2 != nil || !got.Listed || !project2.Listed {
 		t.Errorf("%+v, %+v, %v, %v", got, project2, err, err2)
+	}
+}
+
+// Documents of the inbox are listed by arrival, the last first, and by name if they arrived
+// together; documents of requests are before them, in their order.
+func TestInboxInOrder(t *testing.T) {
+	now := new(clock)
+	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
+	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	var want []string
+	for _, day := range []string{"1", "2"} {
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("%02d of day %s.txt", i, day))
+			s.drop(inbox(c, project, workflow, "files")+names[i], []byte("Total: 1"))
+		}
+		if err := s.Ingest.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(names, want...)
+		now.Pass(time.Hour)
+	}
+	in := "/v1/projects/" + project + "/batches/" + inboxBatch(c, project, workflow, "files") + "/documents"
+	if got := c.names(in); !slices.Equal(got, want) {
+		t.Errorf("documents are listed as %q", got)
+	}
+	must[object](c, "POST", in, object{"documents": []object{{"name": "by request", "upload": c.upload([]byte("x"))}}})
+	if got := c.names(in); !slices.Equal(got, append([]string{"by request"}, want...)) {
+		t.Errorf("documents are listed as %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -147,6 +148,54 @@ func TestPlansUnderConcurrency(t *testing.T) {
 	}
 	if err := s.Store.SetPlan(t.Context(), keys.NewTenant(), "team"); err == nil {
 		t.Error("the plan of a tenant that does not exist is changed")
+	}
+}
+
+// What costs most is limited too: attempts of failed documents, uploads, and mails of
+// invitations.
+func TestPlansLimitEffort(t *testing.T) {
+	s := start(t, nil)
+	c, project, workflow := s.freeTenant()
+	free := table.Plans[0]
+	for i := range free.Invitations() + 1 {
+		status, text := c.request("POST", "/v1/invitations", object{"email": "p@acme.example"})
+		if i < free.Invitations() {
+			var code object
+			if err := json.Unmarshal([]byte(text), &code); err != nil || status != 200 {
+				t.Fatalf("invitation %d: %d %s", i, status, text)
+			}
+			continue
+		}
+		refusedByPlan(t, "invitations", status, text)
+	}
+
+	var upload string
+	for range free.Uploads() {
+		upload = c.upload([]byte{0})
+	}
+	status, text := c.request("POST", "/v1/uploads", []byte{0})
+	refusedByPlan(t, "uploads", status, text)
+
+	batch := must[object](c, "POST", "/v1/projects/"+project+"/batches", object{"workflowId": workflow, "name": "b", "documents": []object{{"name": "a", "upload": upload}}}).str("batchId")
+	s.passes()
+	b := s.batchOf(batch)
+	d := s.documentsOf(b)[0]
+	if d.Status != table.Failed {
+		t.Fatalf("the document is %s", d.Status)
+	}
+	retry := func() (int, string) {
+		return c.request("POST", "/v1/projects/"+project+"/batches/"+batch+"/documents/"+d.ID.String()+"/retry", nil)
+	}
+	for i := range free.Documents - 1 {
+		if status, text := retry(); status >= 300 {
+			t.Fatalf("retry %d: %d %s", i, status, text)
+		}
+		s.passes()
+	}
+	status, text = retry()
+	refusedByPlan(t, "retries", status, text)
+	if status := s.documentsOf(b)[0].Status; status != table.Failed {
+		t.Errorf("the document is %s", status)
 	}
 }
 

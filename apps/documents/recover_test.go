@@ -15,6 +15,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 // wrongly is an extractor with a bug: it reads 0 from every document, with full
@@ -110,7 +111,7 @@ func TestRecovery(t *testing.T) {
 func (s *system) spoil(b table.Batch) {
 	s.t.Helper()
 	store := *s.Store
-	store.DB = dynamodb.New(s.Store.DB.Options(), func(o *dynamodb.Options) {
+	store.DB = dynamodb.New(hometest.Examine(s.Store.DB).Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("bug", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				if in, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {

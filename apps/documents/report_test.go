@@ -334,3 +334,31 @@ func TestRefusedAddress(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 }
+
+// A batch that gets another final status because documents are deleted is reported too.
+func TestDeletionIsReported(t *testing.T) {
+	hooked := new(receiver)
+	server := httptest.NewServer(hooked)
+	defer server.Close()
+	now := new(clock)
+	s := start(t, func(o *Options) { o.Now, o.Home.Now, o.PrivateHooks = now.Now, now.Now, true })
+	c, ids := furnished(s, "acme", "ann@acme.example")
+	in := "/v1/projects/" + ids["project"]
+	must[object](c, "PUT", in+"/reporting", object{"webhook": server.URL})
+	for i, d := range []string{"failed", "spoilt"} {
+		if status, body := c.request("DELETE", in+"/batches/"+ids["batch"]+"/documents/"+ids[d], nil); status != 204 {
+			t.Fatal(status, body)
+		}
+		s.later(now)
+		// The first deletion leaves the batch FAILED.
+		if n := len(hooked.received); n != i {
+			t.Errorf("the webhook is called %d times after %d deletions", n, i+1)
+		}
+	}
+	if status := s.batchOf(ids["batch"]).Status; status != "REVIEW_REQUIRED" {
+		t.Errorf("the batch is %s", status)
+	}
+	if len(hooked.received) == 1 && !strings.Contains(hooked.received[0], `"REVIEW_REQUIRED"`) {
+		t.Errorf("the webhook received %s", hooked.received[0])
+	}
+}

@@ -2,7 +2,8 @@ package downloads
 
 import (
 	"context"
-	"sync"
+	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,60 +49,122 @@ func (c *Counts) read(ctx context.Context, jobs *ledger.Jobs, of []ledger.Status
 
 // counts remembers the counts for the page and for /metrics, and is a collector of them.
 // They are read again when somebody asks and something may have changed, so that an idle
-// pipeline costs nothing however often it is asked.
+// pipeline costs nothing however often it is asked. Files that have not ended may end by
+// other processes: while there are some, they are counted again each minute.
 type counts struct {
 	jobs    *ledger.Jobs
 	running func() bool
+	now     func() time.Time
 
-	mutex sync.Mutex
-	stale bool // something has changed since they were read
-	last  Counts
-	at    time.Time // when they were read; zero if never
+	stale atomic.Bool            // this process has changed something since they were read
+	last  atomic.Pointer[Counts] // nil if they were never read
+
+	reading   chan struct{} // holds a value while somebody reads; the rest belongs to the reader
+	at        time.Time     // when the files that are not completed were counted
+	completed tally
 }
 
-// How old counts may be while batches run, and how often they are read after the last.
+// How old counts may be while batches run or files have not ended, how often they are
+// read after the last change, and how long one request counts.
 const (
 	countsRunning = time.Minute
 	countsEnded   = 2 * time.Second
+	countsBudget  = 3 * time.Second
 )
 
-func (c *counts) changed() {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.stale = true
+func newCounts(jobs *ledger.Jobs, running func() bool) *counts {
+	return &counts{jobs: jobs, running: running, now: time.Now, reading: make(chan struct{}, 1), completed: tally{due: true}}
 }
 
-// get returns the counts. While batches run only the files that have not completed are
-// counted again; the completed ones are many, and are counted after the end.
+func (c *counts) changed() { c.stale.Store(true) }
+
+// get returns the counts. One caller at a time reads; others wait, at most as long as one
+// request counts. The completed files are missing until they have been counted.
 func (c *counts) get(ctx context.Context) (Counts, error) {
-	running := c.running()
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	age := time.Since(c.at)
-	switch {
-	case c.at.IsZero():
-	case running && age >= countsRunning:
-	case !running && c.stale && age >= countsEnded:
-	default:
-		return c.last, nil
+	ctx, cancel := context.WithTimeout(ctx, countsBudget)
+	defer cancel()
+	var err error
+	select {
+	case c.reading <- struct{}{}:
+		err = c.refresh(ctx)
+		<-c.reading
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
-	c.stale = running
-	if c.at.IsZero() || !running {
-		fresh, err := Count(ctx, c.jobs)
-		if err != nil {
-			c.stale = true
-			return c.last, err
-		}
-		c.last = fresh
-	} else {
-		fresh := Counts{Files: map[ledger.Status]int{ledger.Completed: c.last.Files[ledger.Completed]}, Oldest: make(map[ledger.Status]time.Time)}
+	if last := c.last.Load(); last != nil {
+		return *last, nil // an error is no reason to hide what is known; the next request retries
+	}
+	return Counts{}, err
+}
+
+// refresh counts what may have changed. While batches run only the files that have not
+// completed are counted again; the completed ones are many, and are counted after the end.
+func (c *counts) refresh(ctx context.Context) error {
+	running, last := c.running(), c.last.Load()
+	if age := c.now().Sub(c.at); last == nil || (running || last.open() > 0) && age >= countsRunning || !running && c.stale.Load() && age >= countsEnded {
+		stale := c.stale.Swap(running)
+		fresh := Counts{Files: make(map[ledger.Status]int), Oldest: make(map[ledger.Status]time.Time)}
 		if err := fresh.read(ctx, c.jobs, []ledger.Status{ledger.Available, ledger.Downloading, ledger.Failed, ledger.Error}); err != nil {
-			return c.last, err
+			c.stale.Store(true)
+			return err
 		}
-		c.last = fresh
+		if last != nil {
+			c.completed.due = c.completed.due || stale || fresh.open() != last.open()
+			if n, ok := last.Files[ledger.Completed]; ok {
+				fresh.Files[ledger.Completed] = n
+			}
+		}
+		c.at = c.now()
+		c.last.Store(&fresh)
 	}
-	c.at = time.Now()
-	return c.last, nil
+	if running && last != nil {
+		return nil
+	}
+	if n, ok := c.completed.count(ctx, c.jobs, c.now); ok {
+		with := *c.last.Load()
+		with.Files = maps.Clone(with.Files)
+		with.Files[ledger.Completed] = n
+		c.last.Store(&with)
+	}
+	return nil
+}
+
+// open returns how many files have not ended.
+func (c *Counts) open() int { return c.Files[ledger.Available] + c.Files[ledger.Downloading] }
+
+// tally counts the completed files. Counting reads each of them, so a count may take
+// longer than a request has: the next request continues it. A count that takes more than
+// a second is repeated after a hundred times as long.
+type tally struct {
+	due   bool // some may have been added since the last count began
+	next  ledger.Cursor
+	sum   int
+	spent time.Duration
+	ended time.Time
+}
+
+// count returns the number of completed files, if it was due and could be determined.
+func (t *tally) count(ctx context.Context, jobs *ledger.Jobs, now func() time.Time) (int, bool) {
+	if t.next == nil {
+		if !t.due || t.spent > time.Second && now().Sub(t.ended) < 100*t.spent {
+			return 0, false
+		}
+		t.due, t.sum, t.spent = false, 0, 0
+	}
+	start := now()
+	defer func() { t.spent += now().Sub(start) }()
+	for {
+		n, next, err := jobs.CountSome(ctx, ledger.Completed, t.next)
+		if err != nil {
+			t.due = t.due || t.next == nil // else it continues
+			return 0, false
+		}
+		t.sum += n
+		if t.next = next; next == nil {
+			t.ended = now()
+			return t.sum, true
+		}
+	}
 }
 
 var (
@@ -124,9 +187,7 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 		runs = 1
 	}
 	to <- prometheus.MustNewConstMetric(runsDesc, prometheus.GaugeValue, runs)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	now, err := c.get(ctx)
+	now, err := c.get(context.Background())
 	if err != nil {
 		return // the other metrics are not affected, and an alert sees that these are absent
 	}

@@ -147,11 +147,11 @@ type System struct {
 
 	downloader *downloader.Downloader
 	metrics    *prometheus.Registry
-	counts     counts
+	counts     *counts
 	live       web.Live
 	lease      time.Duration
 
-	shownRunning atomic.Bool  // whether the last page showed a batch that runs
+	shownRunning atomic.Int64 // when a page last showed a batch that runs, in ns; 0 if the last one showed none
 	changedAt    atomic.Int64 // when this process last changed something, in ns
 	log          *slog.Logger
 }
@@ -165,6 +165,7 @@ func Open(ctx context.Context, o Options) (*System, error) {
 		return nil, err
 	}
 	s := &System{log: o.Log, metrics: web.Registry(), lease: o.Lease}
+	s.counts = newCounts(nil, s.running)
 	count := meter.New(s.metrics, func() {
 		s.changedAt.Store(time.Now().UnixNano())
 		s.counts.changed()
@@ -178,8 +179,8 @@ func Open(ctx context.Context, o Options) (*System, error) {
 	s.Home = h
 	s.Jobs = &ledger.Jobs{DB: h.DB, Now: o.Now}
 	s.Batches = &ledger.Batches{DB: h.DB, Now: o.Now}
-	s.counts.jobs, s.counts.running = s.Jobs, s.running
-	s.metrics.MustRegister(&s.counts)
+	s.counts.jobs = s.Jobs
+	s.metrics.MustRegister(s.counts)
 	if err := s.join(ctx, o, count); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -308,12 +309,16 @@ func (s *System) tick(ctx context.Context) error {
 	}
 }
 
+// shownFor is how long a process that does not poll takes it that a batch runs after a page
+// has shown it. Open pages show it every few seconds.
+const shownFor = time.Minute
+
 // running reports whether a batch runs, as far as this process knows.
 func (s *System) running() bool {
 	if s.Keeper != nil {
 		return s.Keeper.Driven() > 0
 	}
-	return s.shownRunning.Load()
+	return time.Since(time.Unix(0, s.shownRunning.Load())) < shownFor
 }
 
 // Close releases the resources of Open.

@@ -110,7 +110,7 @@ type look struct {
 	Previous, Next string
 	Counts         []statusCount // of all batches
 	Batches        []BatchLine
-	Files          []FileLine // the files of the last batch, and failed ones of all, unfinished first
+	Files          []FileLine // the files of the last batch, and those of others that have not completed, unfinished first
 	More           int        // number of files that are not shown
 }
 
@@ -131,13 +131,17 @@ func (s *System) look(ctx context.Context, date string) (look, error) {
 		return l, err
 	}
 	for _, status := range ledger.JobStatuses {
-		l.Counts = append(l.Counts, statusCount{status, counts.Files[status]})
+		if n, ok := counts.Files[status]; ok {
+			l.Counts = append(l.Counts, statusCount{status, n})
+		}
 	}
 	if l.Batches, err = Day(ctx, s.Jobs, s.Batches, date, "", true); err != nil {
 		return l, err
 	}
 	slices.Reverse(l.Batches)
 	running := false
+	var files []FileLine
+	seen := make(map[string]bool)
 	for i, b := range l.Batches {
 		if b.Status == ledger.Initiated || b.Status == ledger.Queued {
 			running = true
@@ -147,12 +151,19 @@ func (s *System) look(ctx context.Context, date string) (look, error) {
 				}
 			}
 		}
-		if i == 0 { // all batches of a day expect its files
-			l.show(b.Files)
+		for _, f := range b.Files { // all batches of a day expect its files, if they got a list
+			if !seen[f.FileID] && (i == 0 || f.Status != ledger.Completed) {
+				files = append(files, f)
+			}
+			seen[f.FileID] = true
 		}
 		l.Batches[i].Files = nil
 	}
-	s.shownRunning.Store(running)
+	l.show(files)
+	s.shownRunning.Store(0)
+	if running {
+		s.shownRunning.Store(time.Now().UnixNano())
+	}
 	return l, nil
 }
 

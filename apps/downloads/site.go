@@ -32,6 +32,9 @@ func (s *System) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", looks.serve)
 	mux.HandleFunc("GET /months/{month}", s.showMonth)
 	mux.HandleFunc("GET /files/{file}", s.showFile)
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, web.Refuse(http.StatusNotFound, "no_page", "there is no page %.200s", r.URL.Path))
+	})
 	mux.HandleFunc("POST /trigger", s.triggerForm)
 	mux.HandleFunc("POST /requeue", s.requeueForm)
 	mux.Handle("GET /api/days/{date}", web.Handler(s.log, s.apiDay))
@@ -76,7 +79,7 @@ func (s *System) triggerForm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	date := r.FormValue("date")
 	if _, err := s.trigger(r.Context(), date); err != nil {
-		web.Fail(w, r, s.log, err)
+		s.fail(w, r, err)
 		return
 	}
 	http.Redirect(w, r, "/?date="+date, http.StatusSeeOther)
@@ -87,7 +90,7 @@ func (s *System) requeueForm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	file, batch, date := r.FormValue("file"), r.FormValue("batch"), r.FormValue("date")
 	if err := ledger.CheckDate(date); err != nil {
-		web.Fail(w, r, s.log, web.Refuse(http.StatusBadRequest, "bad_date", "%v", err))
+		s.fail(w, r, web.Refuse(http.StatusBadRequest, "bad_date", "%v", err))
 		return
 	}
 	var requests []Requeue
@@ -102,7 +105,7 @@ func (s *System) requeueForm(w http.ResponseWriter, r *http.Request) {
 			err = web.Refuse(http.StatusConflict, "refused", "%s", strings.Join(out.Refused, "; "))
 		}
 		if err != nil {
-			web.Fail(w, r, s.log, err)
+			s.fail(w, r, err)
 			return
 		}
 	}
@@ -198,12 +201,12 @@ func (l *looks) serve(w http.ResponseWriter, r *http.Request) {
 		date = l.system.today()
 	}
 	if err := ledger.CheckDate(date); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		l.system.fail(w, r, web.Refuse(http.StatusBadRequest, "bad_date", "%v", err))
 		return
 	}
 	text, err := l.render(r.Context(), date)
 	if err != nil {
-		web.Fail(w, r, l.system.log, err)
+		l.system.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -232,12 +235,12 @@ func (s *System) showMonth(w http.ResponseWriter, r *http.Request) {
 	month := r.PathValue("month")
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("%.40q is not a month such as 2026-03", month), http.StatusBadRequest)
+		s.fail(w, r, web.Refuse(http.StatusBadRequest, "bad_month", "%.40q is not a month such as 2026-03", month))
 		return
 	}
 	days, err := s.Batches.Audit(r.Context(), s.Jobs, month, s.today())
 	if err != nil {
-		web.Fail(w, r, s.log, err)
+		s.fail(w, r, err)
 		return
 	}
 	s.write(w, r, "month.html", s.month(first, days))
@@ -246,14 +249,30 @@ func (s *System) showMonth(w http.ResponseWriter, r *http.Request) {
 func (s *System) showFile(w http.ResponseWriter, r *http.Request) {
 	j, err := s.Jobs.Get(r.Context(), r.PathValue("file"))
 	if errors.Is(err, ledger.ErrUnknown) {
-		http.Error(w, "the file has no record; records are kept for 30 days", http.StatusNotFound)
+		s.fail(w, r, web.Refuse(http.StatusNotFound, "no_file", "the file has no record; records are kept for 30 days"))
 		return
 	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.write(w, r, "file.html", s.file(j))
+}
+
+// fail shows an error as a page.
+func (s *System) fail(w http.ResponseWriter, r *http.Request, err error) {
+	fault := web.FaultOf(r, s.log, err)
+	text, err := render("error.html", struct {
+		frame
+		Message string
+	}{s.frame("Downloads", s.today()), fault.Message})
 	if err != nil {
 		web.Fail(w, r, s.log, err)
 		return
 	}
-	s.write(w, r, "file.html", s.file(j))
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(fault.Status)
+	w.Write(text)
 }
 
 func (s *System) write(w http.ResponseWriter, r *http.Request, name string, content any) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/upstream/stand"
+	"github.com/stator-db/stator/apps/internal/browsertest"
 )
 
 // The page, the API, /metrics and /healthz.
@@ -142,24 +142,42 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// No page is wider than a phone, the reason of a failed file is within the screen, and
+// all controls have a label.
+func TestPagesFitAPhone(t *testing.T) {
+	r := start(t, nil)
+	r.up.Fault("accounts", "forgedkey", 1)
+	_, text := get(t, r.Handler(), "POST", "/api/days/"+r.date+"/batches")
+	r.end(text[len(`{"batch":"`):strings.LastIndex(text, `"`)])
+	site := httptest.NewServer(r.Handler())
+	t.Cleanup(site.Close) // after the browser, whose pages wait for events
+	paths := []string{"/", "/?date=" + r.date, "/?date=2020-01-01", "/months/" + r.date[:7], "/files/accounts-" + r.date, "/files/nonsense", "/nowhere"}
+	ctx := browsertest.Open(t)
+	browsertest.FitsAPhone(ctx, t, site.URL, paths, func(path string) {
+		if path == "/?date="+r.date {
+			right, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.querySelector("td .reason").getBoundingClientRect().right`))
+			if err != nil || right > browsertest.Phone {
+				t.Errorf("the reason ends at pixel %v, %v", right, err)
+			}
+		}
+		if path == "/files/accounts-"+r.date {
+			right, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`Math.max(...[...document.querySelectorAll("table.fields td")].map(e => e.getBoundingClientRect().right))`))
+			if err != nil || right > browsertest.Phone {
+				t.Errorf("a value of the file ends at pixel %v, %v", right, err)
+			}
+		}
+	})
+}
+
 // In a browser the page updates by itself.
 func TestPageIsLive(t *testing.T) {
-	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("no chromium")
-	}
 	r := open(t, nil)
 	listener := httptest.NewUnstartedServer(http.NotFoundHandler()).Listener
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx, listener) }()
 	defer func() { stop(); <-done }()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU)
-	browser, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	defer cancel()
-	tab, cancel := chromedp.NewContext(browser)
-	defer cancel()
-	tab, cancel = context.WithTimeout(tab, time.Minute)
-	defer cancel()
+	tab := browsertest.Open(t)
 	if err := chromedp.Do(tab,
 		chromedp.Navigate("http://"+listener.Addr().String()+"/?date="+r.date),
 		chromedp.WaitVisible(".empty"),
@@ -174,5 +192,30 @@ func TestPageIsLive(t *testing.T) {
 	}
 	if !strings.Contains(text, "accounts-"+r.date) {
 		t.Errorf("the files are %q", text)
+	}
+}
+
+// What is wrong with a request of a browser is shown on a page, with a way back.
+func TestErrorPages(t *testing.T) {
+	r := open(t, nil)
+	later := time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"GET", "/files/nonsense", 404, "the file has no record"},
+		{"GET", "/months/2026", 400, "is not a month"},
+		{"GET", "/?date=tomorrow", 400, "tomorrow"},
+		{"GET", "/nowhere", 404, "there is no page /nowhere"},
+		{"POST", "/trigger?date=" + later, 400, later},
+		{"POST", "/requeue?file=nonsense&date=" + r.date, 409, "nonsense"},
+	} {
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || !strings.Contains(w.Body.String(), `<a href="/?date=`) ||
+			!strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, w.Body)
+		}
 	}
 }

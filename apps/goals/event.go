@@ -35,6 +35,10 @@ type Event struct {
 
 	Deposit *DepositRef `json:"deposit,omitempty"` // of a reconciliation
 	Outcome string      `json:"outcome,omitempty"`
+
+	// Offset is the event's position in its partition, which has all events of a person
+	// in the order in which the bank sent them.
+	Offset int64 `json:"-"`
 }
 
 // DepositRef identifies a deposit event.
@@ -144,14 +148,9 @@ func (e *Event) Pending(goalID string, now time.Time) (Pending, bool) {
 	return p, p.TTL > now.Unix()
 }
 
-// version orders all writes for one goal of one person: by time, a reconciliation after
-// deposits of the same time, then by event. Only a greater version is written, so
-// neither the order of arrival nor duplicates matter: the balance of the last event
-// remains.
+// version orders all writes for one goal of one person: by time, and by position in the
+// topic for events of the same time. Only a greater version is written, so neither the
+// order of handling nor duplicates matter: the balance of the last event remains.
 func version(at string, e *Event) string {
-	kind := "0"
-	if e.Type == Reconciliation {
-		kind = "1"
-	}
-	return at + "#" + kind + "#" + e.EventID
+	return fmt.Sprintf("%s#%019d#%s", at, e.Offset, e.EventID)
 }

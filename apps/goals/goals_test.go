@@ -126,3 +126,32 @@ func TestProgress(t *testing.T) {
 		}
 	}
 }
+
+// Between the beginning of a month and its first batch, a deposit counts for the new month:
+// nothing of it is confirmed, whatever was saved in the last month.
+func TestMergeInANewMonth(t *testing.T) {
+	may := time.Date(2026, 5, 31, 3, 0, 0, 0, time.UTC)
+	batch := Customer{PersonID: "p", LastUpdated: Instant(may), Goals: []Goal{{GoalID: "A", TargetAmount: 50000, SavedAmount: 45000, Status: InProgress}}}
+	for _, c := range []struct {
+		name             string
+		at               time.Time
+		balance          Money
+		saved, confirmed Money
+		status           Status
+	}{
+		{"on the last day of the month", may.Add(20 * time.Hour), 46000, 46000, 45000, PendingConfirmation},
+		{"in the new month", may.Add(21 * time.Hour), 10000, 10000, 0, PendingConfirmation},
+		{"as much as in the last month", may.Add(22 * time.Hour), 45000, 45000, 0, PendingConfirmation},
+		{"after the only deposit of the new month failed", may.Add(22 * time.Hour), 0, 45000, -1, InProgress},
+	} {
+		pending := []Pending{{GoalID: "A", CurrentBalance: c.balance, Status: PendingConfirmation, UpdatedAt: Instant(c.at), TTL: c.at.Add(Keep).Unix()}}
+		g := Merge(batch, pending, Choice{}, c.at.Add(time.Minute)).Goals[0]
+		confirmed := Money(-1)
+		if g.ConfirmedAmount != nil {
+			confirmed = *g.ConfirmedAmount
+		}
+		if g.SavedAmount != c.saved || confirmed != c.confirmed || g.Status != c.status {
+			t.Errorf("%s: %s of which %d cents are confirmed, %s; want %+v", c.name, g.SavedAmount, confirmed, g.Status, c)
+		}
+	}
+}

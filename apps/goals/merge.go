@@ -59,7 +59,8 @@ type Shown struct {
 // Merge merges a customer's batch item, pending balances and choice into one view. A
 // balance counts while it is newer than the batch; balances that the batch includes
 // and expired ones are ignored. A balance that equals the batch's amount is left by a
-// failed reconciliation, after which no deposit is pending.
+// failed reconciliation, after which no deposit is pending. Goals are monthly: before the
+// first batch of a month, nothing of a balance of that month is confirmed.
 func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 	if c.ChosenAt > choice.ChosenAt {
 		choice = Choice{GoalID: c.ChosenGoal, ChosenAt: c.ChosenAt}
@@ -84,10 +85,17 @@ func Merge(c Customer, pending []Pending, choice Choice, now time.Time) View {
 			invested := g.SavedAmount
 			v.Goals[i].Invested = &invested
 		}
-		if p, ok := fresh[g.GoalID]; ok && p.CurrentBalance != g.SavedAmount {
-			confirmed := g.SavedAmount
+		p, ok := fresh[g.GoalID]
+		confirmed := g.SavedAmount
+		if ok && month(p.UpdatedAt) > month(c.LastUpdated) {
+			confirmed = 0 // the batch has last month's amount, and nothing of this month
+		}
+		if ok && p.CurrentBalance != confirmed {
 			v.Goals[i].SavedAmount, v.Goals[i].Status, v.Goals[i].ConfirmedAmount = p.CurrentBalance, PendingConfirmation, &confirmed
 		}
 	}
 	return v
 }
+
+// month returns the month of a stored time.
+func month(at string) string { return at[:min(len(at), len(MonthLayout))] }

@@ -9,9 +9,7 @@ import (
 	"strconv"
 
 	"gocloud.dev/blob"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
 	"github.com/stator-db/stator/apps/internal/web"
@@ -26,14 +24,12 @@ func (s *Server) upload(c *call) (any, error) {
 // keep stores a file among the tenant's uploads, up to the size that the plan allows.
 func (s *Server) keep(c *call, body io.ReadCloser) (keys.TokenID, error) {
 	upload := keys.NewID[keys.TokenID]()
-	t, err := s.Store.Tenant(c.ctx(), c.tenant())
+	plan, limit, err := s.fileLimit(c)
 	if err != nil {
 		return upload, err
 	}
-	plan, _ := table.PlanOf(t.Plan)
-	limit := int64(extract.MaxFile)
-	if plan.FileBytes > 0 {
-		limit = min(limit, plan.FileBytes)
+	if err := s.Store.CountUpload(c.ctx(), plan, c.tenant()); err != nil {
+		return upload, err
 	}
 	from := http.MaxBytesReader(c.w, body, limit)
 	err = s.Bucket.Upload(c.ctx(), c.tenant().Upload(upload).String(), from, &blob.WriterOptions{ContentType: "application/octet-stream"})
@@ -55,38 +51,6 @@ type newDocument struct {
 
 // large is the maximum size of a request with documents, in bytes.
 const large = 4 << 20
-
-// documents validates the documents of a request. Uploads are looked up below the
-// session's tenant, so uploads of other tenants do not exist.
-func (s *Server) documents(c *call, in []newDocument, most int, id func(i int) keys.DocumentID) ([]table.NewDocument, error) {
-	if len(in) == 0 || len(in) > most {
-		return nil, web.Refuse(http.StatusBadRequest, "bad_documents", "the request has %d documents, but must have 1 to %d", len(in), most)
-	}
-	out := make([]table.NewDocument, len(in))
-	uploads, ctx := errgroup.WithContext(c.ctx())
-	uploads.SetLimit(16)
-	for i, d := range in {
-		uploads.Go(func() error {
-			name, err := readName(fmt.Sprintf("name of document %d", i+1), d.Name)
-			if err != nil {
-				return err
-			}
-			if d.Upload.IsZero() {
-				return web.Refuse(http.StatusBadRequest, "no_upload", "document %d has no upload", i+1)
-			}
-			out[i] = table.NewDocument{ID: id(i), Name: name, Object: c.tenant().Upload(d.Upload)}
-			there, err := s.Bucket.Exists(ctx, out[i].Object.String())
-			if err != nil {
-				return fmt.Errorf("look up an upload: %w", err)
-			}
-			if !there {
-				return web.Refuse(http.StatusNotFound, "no_upload", "the upload of document %d does not exist", i+1)
-			}
-			return nil
-		})
-	}
-	return out, uploads.Wait()
-}
 
 // newBatch is a batch in a request. A repeated request with the same key returns
 // the same batch.
@@ -132,14 +96,14 @@ func (s *Server) makeBatch(c *call, in newBatch) (table.Batch, error) {
 		}
 		batch = keys.DeriveID[keys.BatchID](c.tenant().String(), "request", p.String(), string(all))
 	}
-	documents, err := s.documents(c, in.Documents, table.MaxDocuments, func(i int) keys.DocumentID {
+	files, err := s.newFiles(c, batch, in.Documents, table.MaxDocuments, func(i int) keys.DocumentID {
 		return keys.PlacedID[keys.DocumentID](i, batch.String(), "request", strconv.Itoa(i))
 	})
 	if err != nil {
 		return table.Batch{}, err
 	}
-	b, _, err := s.Store.CreateBatch(c.ctx(), table.NewBatch{ID: batch, Workflow: w, Name: name, Documents: documents})
-	if err != nil {
+	b, created, err := s.Store.CreateBatch(c.ctx(), table.NewBatch{ID: batch, Workflow: w, Name: name, Documents: files.documents})
+	if err := files.end(c.ctx(), created, err); err != nil {
 		return table.Batch{}, err
 	}
 	s.Wake()

@@ -42,14 +42,14 @@ func (s *Server) addDocuments(c *call) (any, error) {
 		return nil, err
 	}
 	// A document's id is derived from its upload: sent twice, it is one document.
-	documents, err := s.documents(c, in.Documents, 1000, func(i int) keys.DocumentID {
+	files, err := s.newFiles(c, b.ID, in.Documents, 1000, func(i int) keys.DocumentID {
 		return keys.TimedID[keys.DocumentID](in.Documents[i].Upload, b.ID.String(), "upload", in.Documents[i].Upload.String())
 	})
 	if err != nil {
 		return nil, err
 	}
-	added, err := s.Store.AddDocuments(c.ctx(), b, documents)
-	if err != nil {
+	added, err := s.Store.AddDocuments(c.ctx(), b, files.documents)
+	if err := files.end(c.ctx(), len(added) == len(files.documents), err); err != nil {
 		return nil, err
 	}
 	s.Wake()
@@ -213,7 +213,7 @@ func correct(result *extract.Result, corrections map[string]string) error {
 		case len(value) > 10_000:
 			return web.Refuse(http.StatusBadRequest, "bad_review", "the value of %.60q has %d bytes, but can have at most 10000", name, len(value))
 		case f.Value != value:
-			f.Value, f.Confidence, f.Source = value, 1, "reviewer"
+			f.Value, f.Confidence, f.Source, f.Problem = value, 1, "reviewer", ""
 		}
 	}
 	return nil

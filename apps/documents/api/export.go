@@ -154,5 +154,5 @@ func (s *Server) reportingForm(c *call) (any, error) {
 	if secret == "" {
 		return led("/projects/" + c.r.PathValue("project")), nil
 	}
-	return shown{"secret.html", map[string]any{"Secret": secret, "Back": "/projects/" + c.r.PathValue("project")}}, nil
+	return shown{name: "secret.html", data: map[string]any{"Secret": secret, "Back": "/projects/" + c.r.PathValue("project")}}, nil
 }

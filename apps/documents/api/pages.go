@@ -1,9 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"embed"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"maps"
@@ -37,14 +38,21 @@ var looks = template.FuncMap{
 		t, _, _ = strings.Cut(strings.Replace(t, "T", " ", 1), ".")
 		return t
 	},
-	"pretty": func(text string) string {
-		var v any
-		if json.Unmarshal([]byte(text), &v) != nil {
-			return text
-		}
-		out, _ := json.MarshalIndent(v, "", "  ")
-		return string(out)
+	"at": func(problems map[string]string, place string, args ...any) []string {
+		place = fmt.Sprintf(place, args...)
+		return []string{place, problems[place]}
 	},
+	"fields": func(w table.Workflow) string {
+		var names []string
+		if e, err := extract.DecodeExtraction([]byte(w.Extraction)); err == nil {
+			for _, f := range e.Fields {
+				names = append(names, f.Name)
+			}
+		}
+		return strings.Join(names, ", ")
+	},
+	"dec":     func(i int) int { return i - 1 },
+	"inc":     func(i int) int { return i + 1 },
 	"list":    func(v ...string) []string { return v },
 	"pair":    func(a, b int) []int { return []int{a, b} },
 	"settled": func(b table.Batch) int { return b.Documents - b.Processing },
@@ -56,13 +64,19 @@ var pages = template.Must(template.New("").Funcs(looks).ParseFS(files, "pages/*.
 // Pages lists the patterns of all pages and of their forms.
 func (s *Server) Pages() []Endpoint {
 	const project = "/projects/{project}"
+	const workflow = project + "/workflows/{workflow}"
 	const batch = project + "/batches/{batch}"
 	const document = batch + "/documents/{document}"
 	return []Endpoint{
 		{"GET /{$}", Members, s.homePage},
 		{"POST /projects", Members, s.projectForm},
 		{"GET " + project, Members, s.projectPage},
-		{"POST " + project + "/workflows", Members, s.workflowForm},
+		{"GET " + project + "/workflows/new", Members, s.editorPage},
+		{"POST " + project + "/workflows/try", Members, s.tryForm},
+		{"POST " + project + "/workflows", Members, s.saveForm},
+		{"GET " + workflow, Members, s.editorPage},
+		{"POST " + workflow + "/try", Members, s.tryForm},
+		{"POST " + workflow, Members, s.saveForm},
 		{"POST " + project + "/batches", Members, s.batchForm},
 		{"GET " + batch, Members, s.batchPage},
 		{"GET " + document, Members, s.documentPage},
@@ -71,7 +85,7 @@ func (s *Server) Pages() []Endpoint {
 		{"POST " + project + "/reporting", Admins, s.reportingForm},
 		{"POST " + document + "/delete", Members, s.deleteDocumentForm},
 		{"POST " + batch + "/delete", Members, s.deleteBatchForm},
-		{"POST " + project + "/workflows/{workflow}/delete", Members, s.deleteWorkflowForm},
+		{"POST " + workflow + "/delete", Members, s.deleteWorkflowForm},
 		{"POST " + project + "/delete", Admins, s.deleteProjectForm},
 		{"POST /delete", Admins, s.deleteTenantForm},
 		{"GET /people", Members, s.peoplePage},
@@ -85,16 +99,19 @@ func (s *Server) Pages() []Endpoint {
 
 // shown is a page to render, or where a form redirects to.
 type shown struct {
-	name string
-	data map[string]any
+	name   string
+	data   map[string]any
+	status int // defaults to 200
 }
 type led string
 
 func (s *Server) handlePages(mux *http.ServeMux) {
 	web.Static(mux)
-	mux.HandleFunc("GET /look/documents.css", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, files, "static/documents.css")
-	})
+	for _, name := range []string{"documents.css", "editor.js"} {
+		mux.HandleFunc("GET /look/"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, files, "static/"+name)
+		})
+	}
 	s.handleSignIn(mux)
 	for _, e := range s.Pages() {
 		mux.HandleFunc(e.Pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +122,7 @@ func (s *Server) handlePages(mux *http.ServeMux) {
 			case shown:
 				v.data["Session"], v.data["Member"] = c.session, c.member
 				if err == nil {
-					s.show(w, http.StatusOK, v)
+					s.show(w, cmp.Or(v.status, http.StatusOK), v)
 					return
 				}
 			case led:
@@ -137,6 +154,9 @@ func (s *Server) show(w http.ResponseWriter, status int, p shown) {
 }
 
 func (s *Server) showFault(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the browser has gone
+	}
 	err = fault(err)
 	var f *web.Fault
 	if !errors.As(err, &f) {
@@ -147,7 +167,7 @@ func (s *Server) showFault(w http.ResponseWriter, r *http.Request, err error) {
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)
 		return
 	}
-	s.show(w, f.Status, shown{"fault.html", map[string]any{"Fault": f}})
+	s.show(w, f.Status, shown{name: "fault.html", data: map[string]any{"Fault": f}})
 }
 
 func (s *Server) events(c *call) (any, error) {
@@ -183,7 +203,7 @@ func (s *Server) homePage(c *call) (any, error) {
 		}
 	}
 	data["Waiting"] = waiting
-	return shown{"home.html", data}, nil
+	return shown{name: "home.html", data: data}, nil
 }
 
 func (s *Server) projectForm(c *call) (any, error) {
@@ -204,33 +224,7 @@ func (s *Server) projectPage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown{"project.html", map[string]any{"Mails": s.Mails(), "Project": p, "Workflows": workflows, "Batches": batches, "Example": example}}, nil
-}
-
-// example is the initial text of the form for a new workflow.
-const example = `{"fields": [
-  {"name": "number", "labels": ["Invoice number", "Invoice no"], "required": true},
-  {"name": "date", "type": "date", "labels": ["Date"], "required": true},
-  {"name": "total", "type": "amount", "labels": ["Total", "Amount due"], "required": true}
-]}`
-
-func (s *Server) workflowForm(c *call) (any, error) {
-	p, err := s.project(c)
-	if err != nil {
-		return nil, err
-	}
-	in := newWorkflow{Name: c.r.PostFormValue("name"), Extraction: json.RawMessage(c.r.PostFormValue("extraction"))}
-	for name, into := range map[string]*float64{"confidence": &in.ConfidenceThreshold, "review": &in.ReviewThreshold} {
-		if *into, err = strconv.ParseFloat(c.r.PostFormValue(name), 64); err != nil {
-			return nil, web.Refuse(http.StatusBadRequest, "bad_thresholds", "the thresholds must be numbers from 0 to 1")
-		}
-	}
-	w, err := s.check(c, p.ID, in)
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.Store.CreateWorkflow(c.ctx(), w)
-	return led("/projects/" + p.ID.String()), err
+	return shown{name: "project.html", data: map[string]any{"Mails": s.Mails(), "Project": p, "Workflows": workflows, "Batches": batches}}, nil
 }
 
 // maxForm is the maximum size of the form with the files of a batch, in bytes.
@@ -302,7 +296,7 @@ func (s *Server) batchPage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown{"batch.html", map[string]any{"Batch": b, "Documents": documents, "Status": status}}, nil
+	return shown{name: "batch.html", data: map[string]any{"Batch": b, "Documents": documents, "Status": status}}, nil
 }
 
 func (s *Server) documentPage(c *call) (any, error) {
@@ -319,7 +313,15 @@ func (s *Server) documentPage(c *call) (any, error) {
 	if f, err := pipeline.ReadFile(c.ctx(), s.Bucket, d); err == nil {
 		data["Text"] = preview(f)
 	}
-	return shown{"document.html", data}, nil
+	page, err := pageNumber(c)
+	if err != nil {
+		return nil, err
+	}
+	if result.Pages > 0 {
+		page = min(page, result.Pages)
+	}
+	data["Page"] = page
+	return shown{name: "document.html", data: data}, nil
 }
 
 // preview returns the beginning of a text file.
@@ -374,7 +376,7 @@ func (s *Server) reviewPage(c *call) (any, error) {
 		}
 		waiting = append(waiting, toReview{b, documents.Items, documents.Next != ""})
 	}
-	return shown{"review.html", map[string]any{"Waiting": waiting}}, nil
+	return shown{name: "review.html", data: map[string]any{"Waiting": waiting}}, nil
 }
 
 // lines returns the lines of a text field that are not empty.

@@ -203,7 +203,7 @@ func (s *Server) remove(c *call, u keys.UserID) error {
 	if u == c.session.User {
 		return web.Refuse(http.StatusConflict, "yourself", "you cannot remove yourself: ask another admin")
 	}
-	return s.Store.RemoveMember(c.ctx(), c.tenant(), u)
+	return s.Store.RemoveMember(c.ctx(), c.tenant(), u, c.session.User)
 }
 
 func (s *Server) invite(c *call) (any, error) {

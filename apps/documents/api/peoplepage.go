@@ -25,7 +25,7 @@ func (s *Server) peoplePage(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	return shown{"people.html", data}, nil
+	return shown{name: "people.html", data: data}, nil
 }
 
 // inviteForm shows the link of a new invitation once, since its secret is not stored.
@@ -46,7 +46,7 @@ func (s *Server) inviteForm(c *call) (any, error) {
 	if base == "" {
 		base = "http://" + c.r.Host
 	}
-	return shown{"invited.html", map[string]any{"Email": email, "Link": base + "/join?invitation=" + url.QueryEscape(code), "Sent": s.Mails() && s.URL != ""}}, nil
+	return shown{name: "invited.html", data: map[string]any{"Email": email, "Link": base + "/join?invitation=" + url.QueryEscape(code), "Sent": s.Mails() && s.URL != ""}}, nil
 }
 
 func (s *Server) revokeForm(c *call) (any, error) {

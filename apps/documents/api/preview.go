@@ -18,22 +18,25 @@ func (s *Server) getPreview(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	number := 1
-	if text := c.query("page"); text != "" {
-		if number, err = strconv.Atoi(text); err != nil {
-			return nil, notFound
-		}
+	number, err := pageNumber(c)
+	if err != nil {
+		return nil, err
 	}
 	none := web.Refuse(http.StatusNotFound, "no_preview", "the document has no such page, or cannot be shown")
-	f, err := pipeline.ReadFile(c.ctx(), s.Bucket, d)
+	ctx, cancel := context.WithTimeout(c.ctx(), time.Minute)
+	defer cancel()
+	leave, err := s.previews.enter(ctx, c.tenant())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f, err := pipeline.ReadFile(ctx, s.Bucket, d)
 	if extract.IsUnreadable(err) {
 		return nil, none
 	}
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx(), time.Minute)
-	defer cancel()
 	pages, err := s.Reader.Read(ctx, f)
 	if err != nil {
 		return nil, none
@@ -53,4 +56,18 @@ func (s *Server) getPreview(c *call) (any, error) {
 	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox")
 	_, _ = c.w.Write(picture.Bytes()) // the client may have disconnected
 	return answered{}, nil
+}
+
+// pageNumber returns the page that a request asks for, from 1. It defaults to the
+// first one.
+func pageNumber(c *call) (int, error) {
+	text := c.query("page")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, notFound
+	}
+	return n, nil
 }

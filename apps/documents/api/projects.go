@@ -1,13 +1,11 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
-	"slices"
 
-	"github.com/stator-db/stator/apps/documents/extract"
 	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/documents/workflow"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
@@ -51,43 +49,38 @@ func (s *Server) listWorkflows(c *call) (any, error) {
 	return s.Store.Workflows(c.ctx(), c.tenant(), p.ID, c.query("cursor"))
 }
 
-// newWorkflow is a workflow in a request.
+// newWorkflow is a workflow in a request. With updatedAt, the time of the change that
+// the client has read, it replaces no later one.
 type newWorkflow struct {
-	Name                string          `json:"name"`
-	Extraction          json.RawMessage `json:"extraction"`
-	ConfidenceThreshold float64         `json:"confidenceThreshold"`
-	ReviewThreshold     float64         `json:"reviewThreshold"`
+	workflow.Definition
+	Updated string `json:"updatedAt"`
 }
 
-// maxExtraction is the maximum size of an extraction, in bytes of JSON.
-const maxExtraction = 60 << 10
+// check validates a definition and returns the workflow. The fault has the code of
+// the first problem, and all problems as its detail.
+func (s *Server) check(c *call, p keys.ProjectID, d workflow.Definition) (table.Workflow, error) {
+	checked, problems := d.Check(s.Methods)
+	if len(problems) > 0 {
+		return table.Workflow{}, badWorkflow(problems)
+	}
+	return workflowOf(c, p, checked), nil
+}
 
-// check validates the request and returns the workflow.
-func (s *Server) check(c *call, p keys.ProjectID, in newWorkflow) (table.Workflow, error) {
-	name, err := readName("name", in.Name)
-	if err != nil {
-		return table.Workflow{}, err
+func badWorkflow(problems []workflow.Problem) error {
+	status := http.StatusBadRequest
+	if problems[0].Code == workflow.TooLarge {
+		status = http.StatusRequestEntityTooLarge
 	}
-	if in.ConfidenceThreshold < 0 || in.ConfidenceThreshold > in.ReviewThreshold || in.ReviewThreshold > 1 {
-		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "bad_thresholds", "the thresholds are %v and %v, but must be 0 <= confidenceThreshold <= reviewThreshold <= 1", in.ConfidenceThreshold, in.ReviewThreshold)
-	}
-	if len(in.Extraction) > maxExtraction {
-		return table.Workflow{}, web.Refuse(http.StatusRequestEntityTooLarge, "too_large", "the extraction has %d bytes, but can have at most %d", len(in.Extraction), maxExtraction)
-	}
-	e, err := extract.ParseExtraction(in.Extraction)
-	if err != nil {
-		return table.Workflow{}, web.Refuse(http.StatusBadRequest, "bad_extraction", "%v", err)
-	}
-	for _, x := range []string{e.Extractor, e.Verify} {
-		if x != "" && !slices.Contains(s.Methods, x) {
-			return table.Workflow{}, web.Refuse(http.StatusBadRequest, "no_service", "the extractor %q is not configured: choose the built-in extractor", x)
-		}
-	}
-	text, err := json.Marshal(e)
+	f := web.Refuse(status, problems[0].Code, "%s: %s", problems[0].Place, problems[0].Message)
+	f.Detail = map[string]any{"problems": problems}
+	return f
+}
+
+func workflowOf(c *call, p keys.ProjectID, d workflow.Checked) table.Workflow {
 	return table.Workflow{
-		Tenant: c.tenant(), Project: p, Name: name, Extraction: string(text),
-		ConfidenceThreshold: in.ConfidenceThreshold, ReviewThreshold: in.ReviewThreshold,
-	}, err
+		Tenant: c.tenant(), Project: p, Name: d.Name, Extraction: string(d.Extraction),
+		ConfidenceThreshold: d.ConfidenceThreshold, ReviewThreshold: d.ReviewThreshold,
+	}
 }
 
 func (s *Server) createWorkflow(c *call) (any, error) {
@@ -95,7 +88,7 @@ func (s *Server) createWorkflow(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var in newWorkflow
+	var in workflow.Definition
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
 		return nil, err
 	}
@@ -134,12 +127,12 @@ func (s *Server) changeWorkflow(c *call) (any, error) {
 	if err := web.Read(c.w, c.r, small, &in); err != nil {
 		return nil, err
 	}
-	w, err := s.check(c, p, in)
+	w, err := s.check(c, p, in.Definition)
 	if err != nil {
 		return nil, err
 	}
 	w.ID = wid
-	w, err = s.Store.ChangeWorkflow(c.ctx(), w)
+	w, err = s.Store.ChangeWorkflow(c.ctx(), w, in.Updated)
 	s.Notify(c.tenant())
 	return w, err
 }

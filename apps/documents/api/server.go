@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/apps/documents/pipeline"
 	"github.com/stator-db/stator/apps/documents/session"
 	"github.com/stator-db/stator/apps/documents/table"
+	"github.com/stator-db/stator/apps/documents/trial"
 	"github.com/stator-db/stator/apps/internal/web"
 )
 
@@ -34,7 +35,8 @@ type Server struct {
 	Results  *pipeline.Results
 	Reader   extract.Reader // of previews
 	Verifier *session.Verifier
-	Methods  []string          // the extractors that workflows may choose
+	Methods  []string // the extractors that workflows may choose
+	Trials   *trial.Trials
 	Issuer   *session.Issuer   // issues sessions; nil if only an identity provider does
 	Trusting bool              // whether the issuer trusts every email
 	Provider *session.Provider // where people sign in, or nil
@@ -47,7 +49,8 @@ type Server struct {
 	// Guests are the users that the sign-in page of the built-in issuer offers.
 	Guests []Guest
 
-	lives lives
+	lives    lives
+	previews previews
 }
 
 // Mails reports whether mails can be sent.
@@ -101,6 +104,7 @@ func (s *Server) Endpoints() []Endpoint {
 		{"GET " + project + "/workflows/{workflow}", Members, s.getWorkflow},
 		{"PUT " + project + "/workflows/{workflow}", Members, s.changeWorkflow},
 		{"DELETE " + project + "/workflows/{workflow}", Members, s.deleteWorkflow},
+		{"POST " + project + "/trials", Members, s.tryWorkflow},
 		{"POST /v1/uploads", Members, s.upload},
 		{"GET " + project + "/batches", Members, s.listBatches},
 		{"POST " + project + "/batches", Members, s.createBatch},
@@ -231,6 +235,10 @@ func fault(err error) error {
 		return notFound
 	case errors.Is(err, table.ErrMoved):
 		return web.Refuse(http.StatusConflict, "changed", "it has changed meanwhile, or its status does not allow this: read it again")
+	case errors.Is(err, errPreviews):
+		return web.Refuse(http.StatusTooManyRequests, "too_many_previews", "%v: try again later", err)
+	case errors.Is(err, trial.ErrTooMany):
+		return web.Refuse(http.StatusTooManyRequests, "too_many_trials", "%v: try again later", err)
 	case errors.Is(err, table.ErrBusy):
 		return web.Refuse(http.StatusServiceUnavailable, "busy", "too many concurrent changes: retry later")
 	case errors.Is(err, pipeline.ErrNoResult):

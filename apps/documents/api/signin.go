@@ -66,7 +66,7 @@ func (s *Server) signInPage(c *call) (any, error) {
 			data["Person"], data["Tenants"] = p, tenants
 		}
 	}
-	return shown{"signin.html", data}, nil
+	return shown{name: "signin.html", data: data}, nil
 }
 
 // tenantsOf returns the tenants of a person.
@@ -206,7 +206,7 @@ func (s *Server) joinPage(c *call) (any, error) {
 		p, err := s.Verifier.Person(c.ctx(), token(c.r))
 		data["SignIn"], data["Person"] = err != nil, p
 	}
-	return shown{"join.html", data}, nil
+	return shown{name: "join.html", data: data}, nil
 }
 
 func (s *Server) joinForm(c *call) (any, error) {

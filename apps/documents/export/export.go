@@ -108,10 +108,17 @@ func (c *csvWriter) Close() error {
 	return c.w.Error()
 }
 
+// formula are the characters with which a formula begins.
+const formula = "=+-@\t\r"
+
 // plain returns a value that a spreadsheet does not take for a formula: an apostrophe
-// is put before one. Numbers, also negative ones, are not changed.
+// is put before one. Numbers, also negative ones, are not changed. Some locales divide
+// lines at semicolons, so what follows one could become a formula too.
 func plain(value string) string {
-	if value == "" || !strings.ContainsAny(value[:1], "=+-@\t\r") {
+	for _, c := range formula {
+		value = strings.ReplaceAll(value, ";"+string(c), ";'"+string(c))
+	}
+	if value == "" || !strings.ContainsAny(value[:1], formula) {
 		return value
 	}
 	if strings.Trim(value[1:], "0123456789.,' ") == "" && strings.ContainsAny(value[:1], "+-") {

@@ -57,7 +57,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	for in, want := range map[string]string{"": "", "1": "1", "-1,50": "-1,50", "+49 30 123": "+49 30 123", "=1+1": "'=1+1", "@x": "'@x", "-cmd|x": "'-cmd|x", "+1+cmd": "'+1+cmd", "\tx": "'\tx"} {
+	for in, want := range map[string]string{"": "", "1": "1", "-1,50": "-1,50", "+49 30 123": "+49 30 123", "=1+1": "'=1+1", "@x": "'@x", "-cmd|x": "'-cmd|x", "+1+cmd": "'+1+cmd", "\tx": "'\tx", "x;=1+1": "x;'=1+1", "a; b;c": "a; b;c", "=1;@x": "'=1;'@x"} {
 		if got := plain(in); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}

@@ -33,7 +33,7 @@ func (x *Builtin) Extract(ctx context.Context, f File, e Extraction) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Extractor: "builtin", Confidence: Combined(e, fields), Fields: fields, Reader: doc.Reader, Notes: doc.Notes}, nil
+	return Result{Extractor: "builtin", Confidence: Combined(e, fields), Fields: fields, Reader: doc.Reader, Pages: len(doc.Pages), Notes: doc.Notes}, nil
 }
 
 func isCSV(f File) bool {
@@ -51,6 +51,13 @@ func isPDF(data []byte) bool {
 
 // Read implements Reader.
 func (x *Builtin) Read(ctx context.Context, f File) (layout.Document, error) {
+	if m, ok := ctx.Value(memoKey{}).(*Memo); ok {
+		return m.read(ctx, f, x.read)
+	}
+	return x.read(ctx, f)
+}
+
+func (x *Builtin) read(ctx context.Context, f File) (layout.Document, error) {
 	switch {
 	case len(f.Data) == 0:
 		return layout.Document{}, unreadable("the file is empty")

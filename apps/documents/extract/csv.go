@@ -50,8 +50,8 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 		if rows == maxRows {
 			return nil, unreadable("the file has more than the %d rows that are read", maxRows)
 		}
-		if rows%1000 == 0 && ctx.Err() != nil {
-			return nil, unreadable("reading it took too long")
+		if err := inTime(ctx); err != nil {
+			return nil, err
 		}
 		for i, c := range columns {
 			if c < 0 {
@@ -59,7 +59,7 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 			}
 			v, ok := "", false
 			if c < len(record) {
-				v, ok = e.Fields[i].cell(record[c])
+				v, ok = e.Fields[i].cell(ctx, record[c])
 			}
 			if ok {
 				good[i]++
@@ -70,6 +70,9 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 			// A copy: the record is a part of the row's text.
 			fields[i].Values = append(fields[i].Values, strings.Clone(v))
 		}
+	}
+	if err := inTime(ctx); err != nil {
+		return nil, err // the search for a pattern has ended early
 	}
 	for i := range fields {
 		f := &fields[i]
@@ -86,9 +89,9 @@ func fromCSV(ctx context.Context, data []byte, e Extraction) ([]Field, error) {
 }
 
 // cell returns a value of a column, and whether it has the right type.
-func (s *Spec) cell(text string) (string, bool) {
+func (s *Spec) cell(ctx context.Context, text string) (string, bool) {
 	if s.pattern != nil {
-		if v, ok := s.matched(text); ok {
+		if v, m := s.matched(ctx, text); m != nil {
 			return v, true
 		}
 		return text, false

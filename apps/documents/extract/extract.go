@@ -35,6 +35,9 @@ type Field struct {
 	Confidence float64  `json:"confidence"`
 	Source     string   `json:"source,omitempty"` // label, pattern, column, service, model or reviewer
 
+	// Problem says why the value is not valid by the rules of the field.
+	Problem string `json:"problem,omitempty"`
+
 	// Places are where the value is: one for each of its lines. It is empty if the
 	// extractor does not know, or for a table.
 	Places []Place `json:"places,omitempty"`
@@ -65,6 +68,7 @@ type Result struct {
 	// Reader is what read the text: text, pdf or ocr. Notes say what it could not
 	// read, such as a scanned page without an OCR program.
 	Reader string   `json:"reader,omitempty"`
+	Pages  int      `json:"pages,omitempty"` // 0 is unknown
 	Notes  []string `json:"notes,omitempty"`
 
 	// Verifier is the second extractor, if there was one.
@@ -89,6 +93,26 @@ func (u *Unreadable) Error() string { return u.Reason }
 
 func unreadable(format string, args ...any) error {
 	return &Unreadable{fmt.Sprintf(format, args...)}
+}
+
+// Unavailable is returned if an extractor cannot be used now. Its text is for tenants
+// too; Err can have addresses and accounts of the operator.
+type Unavailable struct {
+	What string
+	Err  error
+}
+
+func (u *Unavailable) Error() string { return u.What }
+
+func (u *Unavailable) Unwrap() error { return u.Err }
+
+// Detail returns what only the operator may see of an error.
+func Detail(err error) string {
+	var u *Unavailable
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return ""
 }
 
 // IsUnreadable reports whether a retry is useless.

@@ -15,6 +15,7 @@ const maxValue = 10_000
 
 // finder searches a document for fields.
 type finder struct {
+	ctx   context.Context // of the search, which a finder lives for
 	doc   *layout.Document
 	cells []cellText
 	rows  []textRow
@@ -68,7 +69,7 @@ func inTime(ctx context.Context) error {
 }
 
 func newFinder(ctx context.Context, doc *layout.Document, e Extraction) (*finder, error) {
-	f := &finder{doc: doc}
+	f := &finder{ctx: ctx, doc: doc}
 	labels := make(map[string]bool)
 	for _, s := range e.Fields {
 		for _, l := range s.Labels {
@@ -181,6 +182,9 @@ func (f *finder) find(ctx context.Context, s *Spec) (Field, error) {
 	if err == nil && best.Value == "" && s.pattern != nil {
 		best, err = f.anywhere(ctx, s)
 	}
+	if err == nil {
+		err = inTime(ctx) // or the search for a pattern has ended early
+	}
 	if err != nil {
 		return Field{}, err
 	}
@@ -238,15 +242,14 @@ func (f *finder) anywhere(ctx context.Context, s *Spec) (candidate, error) {
 		if err := inTime(ctx); err != nil {
 			return candidate{}, err
 		}
-		if v, ok := s.matched(f.cells[i].text); ok {
-			m := s.pattern.FindStringIndex(f.cells[i].text)
+		if v, m := s.matched(ctx, f.cells[i].text); m != nil {
 			return candidate{Field{Value: v, Confidence: 0.75, Source: "pattern"}, []span{{i, m[0], m[1]}}}, nil
 		}
 	}
 	if f.text == "" {
 		f.text = f.doc.Text()
 	}
-	if v, ok := s.matched(f.text); ok {
+	if v, m := s.matched(ctx, f.text); m != nil {
 		return candidate{Field: Field{Value: v, Confidence: 0.75, Source: "pattern"}}, nil
 	}
 	return candidate{}, nil
@@ -457,9 +460,9 @@ func (f *finder) evaluate(s *Spec, spans []span, confidence float64) candidate {
 	text := strings.Join(lines, ", ")
 	c := candidate{Field: Field{Source: "label"}, spans: spans}
 	if s.pattern != nil {
-		if v, ok := s.matched(text); ok {
+		if v, m := s.matched(f.ctx, text); m != nil {
 			c.Value, c.Confidence = v, min(confidence+0.02, 0.99)
-			if m := s.pattern.FindStringIndex(text); len(spans) == 1 {
+			if len(spans) == 1 {
 				c.spans = []span{{spans[0].cell, spans[0].start + m[0], spans[0].start + m[1]}}
 			}
 			return c
@@ -512,15 +515,24 @@ func wordly(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// matched returns what the pattern finds, normalised for its type.
-func (s *Spec) matched(text string) (string, bool) {
-	m := s.pattern.FindStringSubmatch(text)
+// matched returns what the pattern finds, normalised for its type, and where. It finds
+// nothing if the context ends.
+func (s *Spec) matched(ctx context.Context, text string) (string, []int) {
+	m := s.pattern.find(ctx, text)
 	if m == nil {
-		return "", false
+		return "", nil
 	}
-	v := m[0]
-	if len(m) > 1 {
-		v = m[1]
+	group := m[:2]
+	if len(m) > 2 {
+		group = m[2:4]
 	}
-	return types[s.Type](v)
+	found := ""
+	if group[0] >= 0 {
+		found = text[group[0]:group[1]]
+	}
+	v, ok := types[s.Type](found)
+	if !ok {
+		return "", nil
+	}
+	return v, m
 }

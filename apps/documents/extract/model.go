@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -76,7 +77,7 @@ func (m *Model) Extract(ctx context.Context, f File, e Extraction) (Result, erro
 	for i := range fields {
 		ground(&fields[i], &e.Fields[i], g, text)
 	}
-	return Result{Extractor: "model", Confidence: Combined(e, fields), Fields: fields, Reader: doc.Reader, Notes: doc.Notes}, nil
+	return Result{Extractor: "model", Confidence: Combined(e, fields), Fields: fields, Reader: doc.Reader, Pages: len(doc.Pages), Notes: doc.Notes}, nil
 }
 
 // prompt returns the request to the model: the fields and the text.
@@ -98,7 +99,8 @@ func prompt(doc *layout.Document, e Extraction) string {
 	if len(text) > maxPrompt {
 		text = strings.ToValidUTF8(text[:maxPrompt], "")
 	}
-	return "Fields:\n" + string(spec) + "\n\nDocument:\n<document>\n" + strings.ReplaceAll(text, "</document>", "") + "</document>\n"
+	tag := "document-" + rand.Text() // which no document can contain
+	return "Fields:\n" + string(spec) + "\n\nDocument:\n<" + tag + ">\n" + text + "\n</" + tag + ">\n"
 }
 
 // ground normalises a value, finds its place, and lowers the confidence of one that
@@ -182,7 +184,7 @@ func (m *Model) ask(ctx context.Context, text string) (string, error) {
 	}
 	answer, err := m.Client.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("call the model: %w", err)
+		return "", &Unavailable{"the model cannot be reached", err}
 	}
 	defer answer.Body.Close()
 	reply, err := io.ReadAll(io.LimitReader(answer.Body, MaxResult+1))
@@ -190,9 +192,9 @@ func (m *Model) ask(ctx context.Context, text string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read the model's reply: %w", err)
 	case answer.StatusCode == http.StatusBadRequest || answer.StatusCode == http.StatusRequestEntityTooLarge || answer.StatusCode == http.StatusUnprocessableEntity:
-		return "", unreadable("the model rejects the document: %s: %.200q", answer.Status, reply)
+		return "", unreadable("the model rejects the document: %s", answer.Status)
 	case answer.StatusCode != http.StatusOK: // busy, down, or a wrong key, which the operator can correct
-		return "", fmt.Errorf("the model replies %s: %.200q", answer.Status, reply)
+		return "", &Unavailable{"the model replies " + answer.Status, fmt.Errorf("%.200q", reply)}
 	case len(reply) > MaxResult:
 		return "", unreadable("the model's reply has more than %d bytes", MaxResult)
 	}
@@ -210,7 +212,7 @@ func (m *Model) authorise(ctx context.Context, r *http.Request, body []byte) err
 	}
 	c, err := m.Credentials.Retrieve(ctx)
 	if err != nil {
-		return fmt.Errorf("get the credentials of the model: %w", err)
+		return &Unavailable{"the model is not available", fmt.Errorf("get its credentials: %w", err)}
 	}
 	sum := sha256.Sum256(body)
 	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "bedrock", m.Region, m.Now())

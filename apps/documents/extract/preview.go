@@ -28,9 +28,14 @@ func WritePreview(w io.Writer, doc *layout.Document, number int, fields []Field)
 	p := &doc.Pages[number-1]
 	out := bufio.NewWriter(w)
 	width, height := max(p.Width, 60), max(p.Height, 60)
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" class="preview" viewBox="0 0 %.1f %.1f" role="img" aria-label="page %d of %d">`, width, height, number, len(doc.Pages))
-	out.WriteString(`<style>.mark{fill:#2a7;fill-opacity:.2;stroke:#2a7;stroke-width:.8}.mark.unsure{fill:#d80;stroke:#d80}.preview text{font-family:Helvetica,Arial,sans-serif;fill:#222;white-space:pre}</style>`)
-	fmt.Fprintf(out, `<rect width="%.1f" height="%.1f" fill="#fff"/>`, width, height)
+	margin, font := 0.0, "Helvetica,Arial,sans-serif"
+	if doc.Reader == "text" { // its characters have the same width and begin at the edge
+		margin, font = 12, "monospace"
+	}
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" class="preview" viewBox="%.1f %.1f %.1f %.1f" role="img" aria-label="page %d of %d">`,
+		-margin, -margin, width+2*margin, height+2*margin, number, len(doc.Pages))
+	fmt.Fprintf(out, `<style>.mark{fill:#2a7;fill-opacity:.2;stroke:#2a7;stroke-width:.8}.mark.unsure{fill:#d80;stroke:#d80}.preview text{font-family:%s;fill:#222;white-space:pre}</style>`, font)
+	fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fff"/>`, -margin, -margin, width+2*margin, height+2*margin)
 	if kind := http.DetectContentType(p.Picture); kind == "image/png" || kind == "image/jpeg" {
 		fmt.Fprintf(out, `<image width="%.1f" height="%.1f" preserveAspectRatio="none" href="data:%s;base64,%s"/>`, width, height, kind, base64.StdEncoding.EncodeToString(p.Picture))
 	} else {
@@ -43,7 +48,7 @@ func WritePreview(w io.Writer, doc *layout.Document, number int, fields []Field)
 			}
 		}
 	}
-	out.WriteString("</svg>\n")
+	fmt.Fprint(out, "</svg>\n")
 	return out.Flush()
 }
 

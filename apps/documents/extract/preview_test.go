@@ -67,3 +67,27 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
+
+// The preview of a text has a margin, and a font in which the marks are where the
+// characters are.
+func TestPreviewOfText(t *testing.T) {
+	x := builtin()
+	f := File{"a.txt", []byte(goodText)}
+	r, err := x.Extract(t.Context(), f, extraction(t, invoice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := x.Read(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var svg strings.Builder
+	if err := WritePreview(&svg, &doc, 1, r.Fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`viewBox="-12.0 -12.0 `, "font-family:monospace", `class="mark"`} {
+		if !strings.Contains(svg.String(), part) {
+			t.Errorf("no %s in %s", part, svg.String())
+		}
+	}
+}

@@ -40,7 +40,7 @@ func (s *Service) Extract(ctx context.Context, f File, e Extraction) (Result, er
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := s.Client.Do(r)
 	if err != nil {
-		return Result{}, fmt.Errorf("call the model service: %w", err)
+		return Result{}, &Unavailable{"the model service cannot be reached", err}
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, MaxResult+1))
@@ -50,7 +50,7 @@ func (s *Service) Extract(ctx context.Context, f File, e Extraction) (Result, er
 	case answer.StatusCode == http.StatusRequestTimeout || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode >= 500:
 		return Result{}, fmt.Errorf("the model service replies %s", answer.Status)
 	case answer.StatusCode != http.StatusOK:
-		return Result{}, unreadable("the model service rejects the document: %s: %.200q", answer.Status, text)
+		return Result{}, unreadable("the model service rejects the document: %s", answer.Status)
 	case len(text) > MaxResult:
 		return Result{}, unreadable("the model service's reply has more than %d bytes", MaxResult)
 	}

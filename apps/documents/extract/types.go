@@ -20,6 +20,9 @@ var types = map[Type]func(text string) (string, bool){
 	"email":   email,
 }
 
+// Types are the types that a field can have.
+var Types = []Type{"text", "address", "number", "amount", "date", "email"}
+
 func anyText(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	return text, text != ""

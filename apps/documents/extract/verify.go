@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Verified extracts fields with one extractor and, if the workflow asks for it,
-// verifies them with a second one.
+// Verified extracts fields with one extractor, verifies them with a second one if
+// the workflow asks for it, and validates the values.
 type Verified struct {
 	First   Extractor
 	Seconds map[string]Extractor // by name
@@ -20,6 +20,14 @@ type Verified struct {
 // retry is returned; if it can never read the document, the result has a note and
 // less confidence.
 func (v *Verified) Extract(ctx context.Context, f File, e Extraction) (Result, error) {
+	r, err := v.extract(ctx, f, e)
+	if err == nil {
+		err = validate(ctx, e, &r)
+	}
+	return r, err
+}
+
+func (v *Verified) extract(ctx context.Context, f File, e Extraction) (Result, error) {
 	r, err := v.First.Extract(ctx, f, e)
 	if err != nil || e.Verify == "" {
 		return r, err

@@ -116,6 +116,9 @@ func (s *Sender) Send(ctx context.Context, to, secret, delivery string, at time.
 	r.Header.Set(DeliveryHeader, delivery)
 	r.Header.Set(SignatureHeader, Sign(secret, at, body))
 	answer, err := s.client.Do(r)
+	if errors.Is(err, ErrPrivate) {
+		return ErrPrivate // without the address, which a tenant must not learn
+	}
 	if err != nil {
 		return fmt.Errorf("call the webhook: %w", err)
 	}

@@ -56,6 +56,14 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	if _, err := dial(t.Context(), "tcp", "localhost:"+port); !errors.Is(err, ErrPrivate) {
 		t.Errorf("a name that resolves to an inside address: %v", err)
 	}
+	// The address is not shown.
+	named := NewSender(false)
+	named.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dial(ctx, network, "localhost:"+port)
+	}
+	if err := named.Send(t.Context(), "https://db.example/", "secret", "d", time.Now(), nil); !errors.Is(err, ErrPrivate) || strings.Contains(err.Error(), port) {
+		t.Errorf("a name that resolves to an inside address: %v", err)
+	}
 	if reached {
 		t.Error("the inside server was reached")
 	}

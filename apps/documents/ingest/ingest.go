@@ -134,7 +134,7 @@ func (a arrival) batch() keys.BatchID {
 }
 
 func (a arrival) document(b keys.BatchID) keys.DocumentID {
-	return keys.DeriveID[keys.DocumentID](b.String(), "inbox", a.file)
+	return keys.InboxID(b, a.file)
 }
 
 // ids returns the ids of the documents of files in a batch.
@@ -222,7 +222,7 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 	added := 0
 	if len(documents) > 0 {
 		if added, err = i.record(ctx, table.NewBatch{ID: id, Workflow: w, Name: first.folder, Documents: documents}); err != nil {
-			return err
+			return errors.Join(err, i.undo(ctx, err, first.tenant, id, documents))
 		}
 	}
 	i.Files.WithLabelValues("new").Add(float64(added))
@@ -231,6 +231,32 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 		i.Wake()
 	}
 	return i.remove(ctx, taken)
+}
+
+// undo removes the copies of files whose documents were refused: nothing else would,
+// since the batch may never have existed. After another error the next pass uses them.
+func (i *Ingest) undo(ctx context.Context, why error, t keys.Tenant, b keys.BatchID, documents []table.NewDocument) error {
+	var limit *table.LimitError
+	if !errors.Is(why, table.ErrNotFound) && !errors.As(why, &limit) {
+		return nil
+	}
+	var all []keys.DocumentID
+	for _, d := range documents {
+		all = append(all, d.ID)
+	}
+	recorded, err := i.Store.Recorded(ctx, t, b, all)
+	if err != nil {
+		return err
+	}
+	for _, d := range documents {
+		if recorded[d.ID] {
+			continue
+		}
+		if err := i.Bucket.Delete(ctx, d.Object.String()); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return fmt.Errorf("remove the copy of a refused file: %w", err)
+		}
+	}
+	return nil
 }
 
 // remove removes files from the inbox.

@@ -48,6 +48,12 @@ func DeriveID[T ID[kind], kind any](parts ...string) T {
 	return T(ID[kind]{v})
 }
 
+// InboxID derives the id of the document of a file in the inbox, which is identified by its
+// name in its batch, whenever and however often it arrives.
+func InboxID(b BatchID, file string) DocumentID {
+	return DeriveID[DocumentID](b.String(), "inbox", file)
+}
+
 // PlacedID derives an id as DeriveID does, which sorts by a place in a list: in
 // descending order of ids, place 0 is before place 1.
 func PlacedID[T ID[kind], kind any](place int, parts ...string) T {

@@ -178,6 +178,25 @@ func (t Tenant) Upload(id TokenID) Object {
 	return Object{"tenants/" + must(t.v) + "/uploads/" + id.must()}
 }
 
+// UploadOf is the object of a document's file that was uploaded. Documents of one upload have
+// files of their own.
+func (t Tenant) UploadOf(id TokenID, d DocumentID) Object {
+	return Object{t.Upload(id).String() + "." + d.must()}
+}
+
+// UploadsOf is the beginning of the names of UploadOf of all documents.
+func (t Tenant) UploadsOf(id TokenID) string { return t.Upload(id).String() + "." }
+
+// FilesOf returns the objects to delete with a document whose file is an object of the
+// tenant: the file, and the upload that it is a copy of.
+func (t Tenant) FilesOf(o Object) []string {
+	upload, _, copied := strings.Cut(strings.TrimPrefix(o.key, "tenants/"+must(t.v)+"/uploads/"), ".")
+	if !copied || !strings.HasPrefix(o.key, "tenants/"+must(t.v)+"/uploads/") {
+		return []string{o.key}
+	}
+	return []string{o.key, "tenants/" + must(t.v) + "/uploads/" + upload}
+}
+
 // File is the object of a document's file that was ingested from the bucket.
 func (t Tenant) File(b BatchID, d DocumentID) Object {
 	return Object{"tenants/" + must(t.v) + "/documents/" + b.must() + "/" + d.must()}

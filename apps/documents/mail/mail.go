@@ -87,7 +87,7 @@ func (s *Sender) send(ctx context.Context, to string, message []byte) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // fails after Quit, which closes it
 	if ok, _ := c.Extension("STARTTLS"); ok && !s.implicit {
 		if err := c.StartTLS(settings); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *Sender) message(to, subject, text string) []byte {
 	}
 	m.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&m)
-	w.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n"))) // a strings.Builder never fails
-	w.Close()
+	_, _ = w.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n"))) // a strings.Builder never fails
+	_ = w.Close()
 	return []byte(m.String())
 }

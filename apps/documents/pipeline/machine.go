@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"gocloud.dev/blob"
@@ -103,10 +104,7 @@ func prepare(ctx context.Context, x *execution) (state, error) {
 	if x.extraction, err = extract.ParseExtraction([]byte(w.Extraction)); err != nil {
 		return nil, fmt.Errorf("its workflow is not valid: %w", err)
 	}
-	name := x.extraction.Extractor
-	if name == "" {
-		name = "builtin"
-	}
+	name := x.extraction.First()
 	if x.extractor = x.Extractors[name]; x.extractor == nil {
 		return nil, fmt.Errorf("its workflow needs the extractor %q, which does not exist: configure the service with --model-service", name)
 	}
@@ -227,19 +225,31 @@ func (x *execution) read(ctx context.Context, d table.Document) (*table.Outcome,
 		o.Status, o.Reason, o.Unreadable = table.Failed, reason(err), true
 		return o, nil
 	case err != nil && o.Attempts < x.Attempts:
-		x.Log.Warn("a document is retried", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err)
+		x.Log.Warn("a document is retried", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err, "detail", extract.Detail(err))
 		o.Status, o.Reason = table.Processing, "the last attempt failed: "+reason(err)
 		return o, nil
 	case err != nil:
+		x.Log.Warn("a document fails", "document", d.ID, "batch", d.Batch, "attempt", o.Attempts, "error", err, "detail", extract.Detail(err))
 		o.Status, o.Reason = table.Failed, fmt.Sprintf("%d attempts failed, the last with: %s", o.Attempts, reason(err))
 		return o, nil
 	}
 	o.Confidence = result.Confidence
-	o.Status = x.batch.Judge(result.Confidence)
-	if o.Status == table.Failed {
-		o.Reason = fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; lowest for %s", result.Confidence, x.batch.ConfidenceThreshold, worst(x.extraction, result))
+	var why string
+	if o.Status, why = Judge(x.batch, x.extraction, result); o.Status == table.Failed {
+		o.Reason = why
 	}
 	return o, x.Results.Keep(ctx, o, result)
+}
+
+// Judge returns the status of a document with a result, and the reason if it does not
+// succeed.
+func Judge(b table.Batch, e extract.Extraction, r extract.Result) (table.Status, string) {
+	below := map[table.Status]float64{table.Failed: b.ConfidenceThreshold, table.ReviewRequired: b.ReviewThreshold}
+	status := b.Judge(r.Confidence)
+	if status == table.Succeeded {
+		return status, ""
+	}
+	return status, fmt.Sprintf("the confidence is %.2f, below the workflow's %.2f; lowest for %s", r.Confidence, below[status], worst(e, r))
 }
 
 // reason returns the text of an error for an item.
@@ -263,8 +273,23 @@ func (x *execution) extract(ctx context.Context, d table.Document) (extract.Resu
 	if err != nil {
 		return extract.Result{}, x.late(ctx, err)
 	}
-	r, err := x.extractor.Extract(ctx, file, x.extraction)
+	r, err := x.safely(ctx, file, d)
 	return r, x.late(ctx, err)
+}
+
+// errPanic is what a tenant sees of a panic.
+var errPanic = errors.New("the extractor failed because of a bug; the operator's log has the details")
+
+// safely calls the extractor. A file can show a bug, which must not end the process: another
+// one would read the same file.
+func (x *execution) safely(ctx context.Context, f extract.File, d table.Document) (r extract.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.Log.Error("an extractor panicked", "document", d.ID, "batch", d.Batch, "panic", p, "stack", string(debug.Stack()))
+			r, err = extract.Result{}, errPanic
+		}
+	}()
+	return x.extractor.Extract(ctx, f, x.extraction)
 }
 
 // late returns an error that says so if the cause of err is the time limit.

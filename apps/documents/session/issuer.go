@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/MicahParks/jwkset"
@@ -79,10 +80,33 @@ func issuerKey(file string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	switch err := createWhole(file, text); {
+	case errors.Is(err, os.ErrExist): // another server that starts now was faster
+		if text, err = os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("read the session key: %w", err)
+		}
+		return readKey(file, text)
+	case err != nil:
 		return nil, fmt.Errorf("store the session key: %w", err)
 	}
 	return key, nil
+}
+
+// createWhole creates a file with a text at once. It returns os.ErrExist if the file
+// exists.
+func createWhole(file string, text []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }() // a leftover is a key that nobody uses
+	if _, err := temporary.Write(text); err != nil {
+		return errors.Join(err, temporary.Close())
+	}
+	if err := errors.Join(temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Link(temporary.Name(), file)
 }
 
 func readKey(file string, text []byte) (ed25519.PrivateKey, error) {

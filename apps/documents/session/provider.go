@@ -96,7 +96,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, state, code string) (P
 	}
 	person := personOf(c, p.names, p.issuer, token.Subject)
 	// An email that the provider has not verified could be that of another person.
-	if verified, said := c["email_verified"].(bool); !verified && (said || !p.trustEmail) {
+	if verified, said := emailVerified(c); !verified && (said || !p.trustEmail) {
 		person.Email = ""
 	}
 	return person, textOf(c, p.names.Tenant), nil

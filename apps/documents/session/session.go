@@ -157,6 +157,9 @@ func (v *Verifier) verified(ctx context.Context, token string) (Person, string, 
 	}
 	p := personOf(c, v.names, v.issuer, subject)
 	p.Until = end.Time
+	if verified, said := emailVerified(c); said && !verified {
+		p.Email = "" // it could be that of another person
+	}
 	if v.issuer == builtin {
 		p.Issuer, p.Subject = textOf(c, "provider"), textOf(c, "provider_sub")
 	}
@@ -170,6 +173,20 @@ func personOf(c map[string]any, names Names, issuer, subject string) Person {
 		User: userID(issuer, subject), Email: textOf(c, names.Email), Name: textOf(c, names.Name), Operator: operator,
 		Issuer: issuer, Subject: subject,
 	}
+}
+
+// emailVerified returns whether claims say that the email is verified, and whether they
+// say anything about that. Some issuers say it in text.
+func emailVerified(c map[string]any) (verified, said bool) {
+	switch v := c["email_verified"].(type) {
+	case nil:
+		return false, false
+	case bool:
+		return v, true
+	case string:
+		return v == "true", true
+	}
+	return false, true
 }
 
 func textOf(c map[string]any, name string) string {

@@ -197,6 +197,30 @@ func TestIssuerKey(t *testing.T) {
 	}
 }
 
+// Servers that start at once use the same key.
+func TestIssuerKeyOfManyServers(t *testing.T) {
+	for range 20 {
+		file := filepath.Join(t.TempDir(), "key.pem")
+		ids := make(chan string)
+		for range 8 {
+			go func() {
+				i, err := NewIssuer(file, new(clock).Now)
+				if err != nil {
+					ids <- err.Error()
+					return
+				}
+				ids <- i.id
+			}()
+		}
+		first := <-ids
+		for range 7 {
+			if id := <-ids; id != first {
+				t.Fatalf("the keys are %s and %s", first, id)
+			}
+		}
+	}
+}
+
 // A file with other content is an error, and is not changed.
 func TestDamagedIssuerKey(t *testing.T) {
 	for name, text := range map[string]string{
@@ -213,6 +237,43 @@ func TestDamagedIssuerKey(t *testing.T) {
 		}
 		if now, err := os.ReadFile(file); err != nil || string(now) != text {
 			t.Errorf("%s: the file is now %q, %v", name, now, err)
+		}
+	}
+}
+
+// An email that an issuer says it has not verified does not count.
+func TestEmailVerified(t *testing.T) {
+	c := new(clock)
+	i := newIssuer(t, c)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(i.KeySet()) }))
+	defer server.Close()
+	v, err := Remote(t.Context(), server.URL, "https://idp.example", DefaultNames(), c.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		claim          any
+		verified, said bool
+		email          string
+	}{
+		{nil, false, false, "ann@acme.example"}, {true, true, true, "ann@acme.example"}, {"true", true, true, "ann@acme.example"},
+		{false, false, true, ""}, {"false", false, true, ""}, {0, false, true, ""},
+	} {
+		m := jwt.MapClaims{"iss": "https://idp.example", "sub": "user|1", "aud": DefaultNames().Audience, "exp": begin.Add(time.Hour).Unix(), "email": "ann@acme.example"}
+		if test.claim != nil {
+			m["email_verified"] = test.claim
+		}
+		if verified, said := emailVerified(m); verified != test.verified || said != test.said {
+			t.Errorf("%v: verified %v, said %v", test.claim, verified, said)
+		}
+		made := jwt.NewWithClaims(jwt.SigningMethodEdDSA, m)
+		made.Header["kid"] = i.id
+		token, err := made.SignedString(i.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := v.Person(t.Context(), token); err != nil || p.Email != test.email {
+			t.Errorf("%v: the email is %q, %v", test.claim, p.Email, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -106,7 +107,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		}})
 	}
 	for _, d := range rest {
-		last = append(last, s.fresh(s.newDocument(b, d)))
+		last = append(last, s.fresh(newDocumentItem(b, d, now)))
 	}
 	err = s.transact(ctx, last...)
 	var no refused
@@ -128,9 +129,9 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 	return b, true, nil
 }
 
-// newDocument returns the item of a new document.
-func (s *Store) newDocument(b Batch, n NewDocument) map[string]types.AttributeValue {
-	now := s.Now()
+// newDocumentItem returns the item of a new document. Those of one request have the same
+// time.
+func newDocumentItem(b Batch, n NewDocument, now time.Time) map[string]types.AttributeValue {
 	d := Document{
 		Tenant: b.Tenant, Batch: b.ID, ID: n.ID, Name: n.Name, Status: Processing, Object: n.Object.String(),
 		Created: keys.Time(now), Updated: keys.Time(now),
@@ -165,8 +166,9 @@ func (s *Store) makeAhead(ctx context.Context, b Batch, job Job, rest []NewDocum
 // writeAhead writes documents, together with a write that checks that we own the
 // job. Documents that a previous attempt wrote are not changed.
 func (s *Store) writeAhead(ctx context.Context, b Batch, writes []types.TransactWriteItem, documents []NewDocument) error {
+	now := s.Now()
 	for _, d := range documents {
-		writes = append(writes, s.fresh(s.newDocument(b, d)))
+		writes = append(writes, s.fresh(newDocumentItem(b, d, now)))
 	}
 	for {
 		err := s.transact(ctx, writes...)
@@ -272,10 +274,11 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 	if err != nil {
 		return nil, err
 	}
+	now := s.Now()
 	for some := range slices.Chunk(all, (maxWrites-3)/2) {
 		group := slices.Clone(some)
 		for len(group) > 0 {
-			err := s.addGroup(ctx, plan, b, group)
+			err := s.addGroup(ctx, plan, b, group, now)
 			var there refused
 			if !errors.As(err, &there) {
 				if err != nil {
@@ -303,11 +306,10 @@ func (s *Store) AddDocuments(ctx context.Context, b Batch, all []NewDocument) ([
 	return added, nil
 }
 
-func (s *Store) addGroup(ctx context.Context, plan Plan, b Batch, group []NewDocument) error {
-	now := s.Now()
+func (s *Store) addGroup(ctx context.Context, plan Plan, b Batch, group []NewDocument, now time.Time) error {
 	writes := make([]types.TransactWriteItem, 0, 2*len(group)+3)
 	for _, d := range group {
-		writes = append(writes, s.fresh(s.newDocument(b, d)))
+		writes = append(writes, s.fresh(newDocumentItem(b, d, now)))
 	}
 	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
 		TableName:                &s.Table,

@@ -78,13 +78,21 @@ func (s *Store) DeleteDocument(ctx context.Context, seen Batch, id keys.Document
 		after := before
 		*after.Of(d.Status)--
 		after.Documents--
-		after.Status = after.Verdict()
+		var reports []types.TransactWriteItem
+		if before.Status != Processing { // else Finish sets and reports it
+			after.Status = after.Verdict()
+		}
+		if after.Status != before.Status {
+			if reports, err = s.reports(ctx, after); err != nil {
+				return err
+			}
+		}
 		item := s.gone(d.Tenant.Document(d.Batch, d.ID))
 		item.Delete.ConditionExpression = aws.String("#status = :was")
 		item.Delete.ExpressionAttributeNames = map[string]string{"#status": "status"}
 		item.Delete.ExpressionAttributeValues = map[string]types.AttributeValue{":was": str(string(d.Status))}
-		err = s.transact(ctx, item, s.become(before, after),
-			s.startDeletion(d.Tenant, Deletion{What: "document", Batch: &d.Batch, Document: &d.ID, Object: d.Object}))
+		err = s.transact(ctx, append(reports, item, s.become(before, after),
+			s.startDeletion(d.Tenant, Deletion{What: "document", Batch: &d.Batch, Document: &d.ID, Object: d.Object}))...)
 		var no refused
 		if !errors.As(err, &no) {
 			return err
@@ -212,7 +220,7 @@ func (s *Store) Delete(ctx context.Context, j Job, bucket Bucket) (time.Time, er
 func (s *Store) deleteObjects(ctx context.Context, t keys.Tenant, bucket Bucket, d Deletion) error {
 	names := t.ObjectsOf(*d.Batch, *d.Document)
 	if own, err := t.Own(d.Object); err == nil {
-		names = append(names, own.String())
+		names = append(names, t.FilesOf(own)...)
 	}
 	return bucket.DeleteObjects(ctx, names...)
 }
@@ -230,7 +238,7 @@ func (s *Store) deleteDocuments(ctx context.Context, t keys.Tenant, b keys.Batch
 		var names []string
 		for _, f := range files {
 			if own, err := t.Own(f.Object); err == nil {
-				names = append(names, own.String())
+				names = append(names, t.FilesOf(own)...)
 			}
 		}
 		return bucket.DeleteObjects(ctx, names...)
@@ -269,13 +277,13 @@ func (s *Store) deleteRange(ctx context.Context, r keys.Range, attributes string
 	}
 }
 
-// deleteInProject starts the deletion of the batches of a project that does not exist
-// any more, and deletes its workflows.
+// deleteInProject deletes the workflows of a project that does not exist any more, so
+// that no file is ingested for them, and starts the deletion of its batches.
 func (s *Store) deleteInProject(ctx context.Context, t keys.Tenant, p keys.ProjectID) error {
-	if err := each(ctx, s, t.Batches(p), func(b Batch) error { return s.transact(ctx, s.withoutBatch(b)...) }); err != nil {
+	if err := s.deleteRange(ctx, t.AllWorkflows(p), "PK, SK", nil); err != nil {
 		return err
 	}
-	return s.deleteRange(ctx, t.AllWorkflows(p), "PK, SK", nil)
+	return each(ctx, s, t.Batches(p), func(b Batch) error { return s.transact(ctx, s.withoutBatch(b)...) })
 }
 
 // deleteInTenant ends the memberships of a tenant that does not exist any more,
@@ -333,6 +341,10 @@ func (s *Store) deletePerson(ctx context.Context, id keys.UserID) error {
 	}
 	if err != nil {
 		return err
+	}
+	// The index may not have the membership of somebody who has joined meanwhile.
+	if joined, err := keys.ParseTime(u.Joined); err == nil && s.Now().Sub(joined) < s.Grace {
+		return nil
 	}
 	if member, err := s.TenantsOf(ctx, id); err != nil || len(member) > 0 {
 		return err

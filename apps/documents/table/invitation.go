@@ -44,8 +44,13 @@ func (s *Store) Invite(ctx context.Context, t keys.Tenant, email, role string) (
 	secret := rand.Text()
 	now := s.Now()
 	i := Invitation{Tenant: t, Token: tokenOf(secret), Email: email, Role: role, Expires: now.Add(InvitationLife).Unix(), Created: keys.Time(now)}
-	err = s.transact(ctx, s.exists(t.Metadata()), s.fresh(whole(i, t.Token(i.Token), t.InvitationEntry(now))))
+	p, _ := PlanOf(tenant.Plan)
+	err = s.transact(ctx, s.exists(t.Metadata()), s.fresh(whole(i, t.Token(i.Token), t.InvitationEntry(now))),
+		types.TransactWriteItem{Update: s.tally(t, "invitations", 1, p.Invitations())})
 	var no refused
+	if errors.As(err, &no) && no[0] == 2 {
+		return "", &LimitError{Plan: p.Name, What: "invitations a month", Limit: int64(p.Invitations()), Used: int64(p.Invitations())}
+	}
 	if errors.As(err, &no) {
 		return "", ErrNotFound
 	}

@@ -89,17 +89,15 @@ func (s *Store) DueJobs(ctx context.Context, shard int) ([]Job, error) {
 // Claiming again restarts the time.
 func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Duration) (bool, error) {
 	due := s.Now().Add(lease)
-	// The job's partition of the index is derived from its batch and does not change.
-	entry := entryValues(keys.JobEntry(j.Batch, due))
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.Table,
 		Key:                      j.key().Attributes(),
 		UpdateExpression:         aws.String("SET #owner = :owner, dueAt = :due, GSI3SK = :GSI3SK"),
 		ConditionExpression:      aws.String("dueAt = :seen"),
 		ExpressionAttributeNames: map[string]string{"#owner": "owner"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":seen": str(j.Due), ":owner": str(owner), ":due": str(keys.Time(due)), ":GSI3SK": entry[":GSI3SK"],
-		},
+		ExpressionAttributeValues: values(map[string]types.AttributeValue{
+			":seen": str(j.Due), ":owner": str(owner), ":due": str(keys.Time(due)),
+		}, sortValue(keys.JobEntry(j.Batch, due))),
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
 		return false, nil

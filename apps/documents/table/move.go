@@ -123,8 +123,15 @@ func (s *Store) Finish(ctx context.Context, seen Batch) (Batch, bool, error) {
 }
 
 // Move changes the status of a document for a review or a retry, and the batch's
-// counts with it. It returns ErrMoved if the document has changed meanwhile.
+// counts with it. A retry counts as another document of the plan. It returns ErrMoved if the document has changed meanwhile.
 func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
+	var plan Plan
+	if o.Status == Processing {
+		var err error
+		if plan, err = s.plan(ctx, seen.Tenant); err != nil {
+			return err
+		}
+	}
 	for range 8 {
 		before, err := s.Batch(ctx, seen.Tenant, seen.Project, seen.ID)
 		if err != nil {
@@ -136,7 +143,7 @@ func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
 		after.Status = after.Verdict()
 		writes := []types.TransactWriteItem{s.settle(o), s.become(before, after)}
 		if o.Status == Processing {
-			writes = append(writes, s.start(after, JobWork, s.Now()))
+			writes = append(writes, s.start(after, JobWork, s.Now()), s.use(plan, before.Tenant, 1))
 		} else if before.Status != after.Status {
 			reports, err := s.reports(ctx, after)
 			if err != nil {
@@ -151,6 +158,9 @@ func (s *Store) Move(ctx context.Context, seen Batch, o Outcome) error {
 		}
 		if no[0] == 0 {
 			return ErrMoved
+		}
+		if o.Status == Processing && slices.Contains(no, 3) {
+			return s.tooMany(ctx, plan, before.Tenant)
 		}
 	}
 	return ErrBusy

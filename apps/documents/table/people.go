@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -135,6 +136,14 @@ func entryValues(e keys.Entry) map[string]types.AttributeValue {
 	return named
 }
 
+// sortValue returns the sort key of an index entry that stays in its partition, as an
+// expression value.
+func sortValue(e keys.Entry) map[string]types.AttributeValue {
+	named := entryValues(e)
+	maps.DeleteFunc(named, func(name string, _ types.AttributeValue) bool { return strings.HasSuffix(name, "PK") })
+	return named
+}
+
 // Tenant reads a tenant.
 func (s *Store) Tenant(ctx context.Context, t keys.Tenant) (Tenant, error) {
 	return get[Tenant](ctx, s, t.Metadata(), false)
@@ -160,8 +169,10 @@ func (s *Store) Members(ctx context.Context, t keys.Tenant, cursor string) (Page
 	return list[Member](ctx, s, t.Members(), cursor, 50, nil)
 }
 
-// RemoveMember ends a membership. The person is deleted if it was the last one.
-func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) error {
+// RemoveMember ends a membership, on the condition that the person who asks for it is
+// an admin: two admins cannot remove each other. The person is deleted if it was the
+// last membership.
+func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u, by keys.UserID) error {
 	if _, err := s.counted(ctx, t); err != nil {
 		return err
 	}
@@ -169,9 +180,18 @@ func (s *Store) RemoveMember(ctx context.Context, t keys.Tenant, u keys.UserID) 
 		types.TransactWriteItem{Delete: &types.Delete{TableName: &s.Table, Key: t.Member(u).Attributes(), ConditionExpression: aws.String("attribute_exists(PK)")}},
 		s.step(t, userCount, -1, 0),
 		s.startDeletion(t, Deletion{What: "user", User: &u}),
+		types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &s.Table, Key: t.Member(by).Attributes(),
+			ConditionExpression:       aws.String("#role = :admin"),
+			ExpressionAttributeNames:  map[string]string{"#role": "role"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":admin": str(RoleAdmin)},
+		}},
 	)
 	var no refused
-	if errors.As(err, &no) {
+	switch {
+	case errors.As(err, &no) && no[0] == 3:
+		return ErrMoved
+	case errors.As(err, &no):
 		return ErrNotFound
 	}
 	return err

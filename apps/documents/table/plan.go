@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,13 +20,14 @@ type Plan struct {
 	FileBytes int64 // of one file; none means the limit of the extractors
 	Projects  int
 	Users     int
+	Trials    int // of workflows in a minute, at each server; never without a limit
 }
 
 // Plans are all plans, the smallest first.
 var Plans = []Plan{
-	{Name: "free", Documents: 200, FileBytes: 4 << 20, Projects: 3, Users: 5},
-	{Name: "team", Documents: 10_000, Projects: 50, Users: 50},
-	{Name: "enterprise"},
+	{Name: "free", Documents: 200, FileBytes: 4 << 20, Projects: 3, Users: 5, Trials: 30},
+	{Name: "team", Documents: 10_000, Projects: 50, Users: 50, Trials: 120},
+	{Name: "enterprise", Trials: 120},
 }
 
 // PlanOf returns the plan with a name.
@@ -37,6 +39,13 @@ func PlanOf(name string) (Plan, bool) {
 	}
 	return Plans[0], false
 }
+
+// Uploads is how many files can be uploaded in a month: more than the plan allows
+// documents, since some are never used.
+func (p Plan) Uploads() int { return 2 * p.Documents }
+
+// Invitations is how many people can be invited in a month.
+func (p Plan) Invitations() int { return 4 * p.Users }
 
 // LimitError is returned for a change that the plan of the tenant does not allow.
 type LimitError struct {
@@ -116,25 +125,44 @@ func (s *Store) plan(ctx context.Context, t keys.Tenant) (Plan, error) {
 }
 
 // use returns the write that counts n more documents of a tenant in this month, on
-// the condition that the plan allows them.
+// the condition that the plan allows them. A document that is tried again counts again.
 func (s *Store) use(p Plan, t keys.Tenant, n int) types.TransactWriteItem {
-	u := &types.Update{
+	return types.TransactWriteItem{Update: s.tally(t, "documents", n, p.Documents)}
+}
+
+// CountUpload counts an upload of a tenant in this month, if the plan allows it.
+func (s *Store) CountUpload(ctx context.Context, p Plan, t keys.Tenant) error {
+	u := s.tally(t, "uploads", 1, p.Uploads())
+	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
+		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+	})
+	if err = moved(err); errors.Is(err, ErrMoved) {
+		return &LimitError{Plan: p.Name, What: "uploads a month", Limit: int64(p.Uploads()), Used: int64(p.Uploads())}
+	}
+	return err
+}
+
+// tally returns the write that adds n to a counter of a tenant and this month, on the
+// condition that the sum is within a limit. The request without a limit is the same.
+func (s *Store) tally(t keys.Tenant, counter string, n, limit int) *types.Update {
+	room, condition := math.MaxInt32, fmt.Sprintf("attribute_not_exists(%[1]s) OR %[1]s <= :room", counter)
+	if limit > 0 {
+		room = limit - n
+	}
+	if room < 0 {
+		condition = counter + " <= :room"
+	}
+	return &types.Update{
 		TableName:                &s.Table,
 		Key:                      t.Usage(s.month()).Attributes(),
-		UpdateExpression:         aws.String("SET tenantId = :tenant, #month = :month ADD documents :n"),
+		UpdateExpression:         aws.String("SET tenantId = :tenant, #month = :month ADD " + counter + " :n"),
+		ConditionExpression:      &condition,
 		ExpressionAttributeNames: map[string]string{"#month": "month"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":tenant": str(t.String()), ":month": str(s.month()), ":n": num(n),
+			":tenant": str(t.String()), ":month": str(s.month()), ":n": num(n), ":room": num(room),
 		},
 	}
-	if room := p.Documents - n; p.Documents > 0 {
-		u.ConditionExpression = aws.String("documents <= :room")
-		if room >= 0 {
-			u.ConditionExpression = aws.String("attribute_not_exists(documents) OR documents <= :room")
-		}
-		u.ExpressionAttributeValues[":room"] = num(room)
-	}
-	return types.TransactWriteItem{Update: u}
 }
 
 // tooMany returns the error of documents that a plan does not allow.

@@ -171,14 +171,27 @@ func (s *Store) CreateWorkflow(ctx context.Context, w Workflow) (Workflow, error
 }
 
 // ChangeWorkflow replaces the content of a workflow. Existing batches keep their
-// thresholds.
-func (s *Store) ChangeWorkflow(ctx context.Context, w Workflow) (Workflow, error) {
+// thresholds. If was is not empty, it is the time of the change that the caller has
+// read: the error is ErrMoved if there was a later one.
+func (s *Store) ChangeWorkflow(ctx context.Context, w Workflow, was string) (Workflow, error) {
 	now := s.Now()
+	// Each change has a time of its own.
+	if read, err := keys.ParseTime(was); err == nil && !now.Truncate(time.Millisecond).After(read) {
+		now = read.Add(time.Millisecond)
+	}
 	w.Updated = keys.Time(now)
-	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	update := func(in *dynamodb.UpdateItemInput) error {
+		if was != "" {
+			in.ConditionExpression = aws.String("updatedAt = :was")
+			in.ExpressionAttributeValues[":was"] = str(was)
+		}
+		_, err := s.DB.UpdateItem(ctx, in)
+		return err
+	}
+	err := update(&dynamodb.UpdateItemInput{
 		TableName:                &s.Table,
 		Key:                      w.Tenant.Workflow(w.Project, w.ID).Attributes(),
-		UpdateExpression:         aws.String("SET #name = :name, extraction = :extraction, confidenceThreshold = :confidence, reviewThreshold = :review, updatedAt = :updated, GSI1PK = :GSI1PK, GSI1SK = :GSI1SK"),
+		UpdateExpression:         aws.String("SET #name = :name, extraction = :extraction, confidenceThreshold = :confidence, reviewThreshold = :review, updatedAt = :updated, GSI1SK = :GSI1SK"),
 		ConditionExpression:      aws.String("attribute_exists(PK)"),
 		ExpressionAttributeNames: map[string]string{"#name": "name"},
 		ExpressionAttributeValues: values(map[string]types.AttributeValue{
@@ -187,9 +200,12 @@ func (s *Store) ChangeWorkflow(ctx context.Context, w Workflow) (Workflow, error
 			":confidence": &types.AttributeValueMemberN{Value: fmt.Sprint(w.ConfidenceThreshold)},
 			":review":     &types.AttributeValueMemberN{Value: fmt.Sprint(w.ReviewThreshold)},
 			":updated":    str(w.Updated),
-		}, entryValues(w.Tenant.WorkflowEntry(w.Project, now))),
+		}, sortValue(w.Tenant.WorkflowEntry(w.Project, now))),
 	})
 	if err = moved(err); errors.Is(err, ErrMoved) {
+		if _, gone := s.Workflow(ctx, w.Tenant, w.Project, w.ID); was != "" && gone == nil {
+			return Workflow{}, err
+		}
 		return Workflow{}, ErrNotFound
 	}
 	return w, err

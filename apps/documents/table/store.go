@@ -147,12 +147,6 @@ func (s *Store) put(item map[string]types.AttributeValue) types.TransactWriteIte
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: item}}
 }
 
-// put1 puts one new item. It returns ErrMoved if the item exists.
-func (s *Store) put1(ctx context.Context, item map[string]types.AttributeValue) error {
-	_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(PK)")})
-	return moved(err)
-}
-
 // moved turns a failed condition into ErrMoved.
 func moved(err error) error {
 	var failed *types.ConditionalCheckFailedException

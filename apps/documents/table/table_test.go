@@ -285,10 +285,11 @@ func TestThresholds(t *testing.T) {
 // The control: a batch that is written before its documents is found.
 func TestHalfMadeBatchIsSeen(t *testing.T) {
 	w := start(t)
+	examine := hometest.Examine(w.DB)
 	n := w.newBatch("batch", 5)
 	b := Batch{Tenant: w.project.Tenant, Project: w.project.ID, ID: n.ID, Status: Processing, Documents: 5}
 	item := whole(b, b.key(), b.Tenant.BatchEntry(string(Processing), w.Now()), keys.BatchIDEntry(b.ID))
-	if err := w.put1(t.Context(), item); err != nil {
+	if _, err := examine.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.Table, Item: item}); err != nil {
 		t.Fatal(err)
 	}
 	if w.unseen(t, n) {
@@ -359,6 +360,7 @@ func TestDuplicatesLeaveQuietly(t *testing.T) {
 
 // The control: without the conditions they are counted more than once.
 func TestDuplicatesAreNoticed(t *testing.T) {
+	hometest.Unusual(t)
 	w := start(t)
 	if got := duplicates(t, w, w.without()); got == 150 {
 		t.Error("without conditions the counts are right: the test finds nothing")
@@ -444,6 +446,7 @@ func TestSettledOnce(t *testing.T) {
 
 // The control: without the condition each of them counts.
 func TestSettledTwiceIsNoticed(t *testing.T) {
+	hometest.Unusual(t)
 	w := start(t)
 	b := settledByMany(t, w, w.without())
 	b, err := w.Batch(t.Context(), b.Tenant, b.Project, b.ID)
@@ -595,7 +598,7 @@ func TestWorkflowsNewestFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.ChangeWorkflow(t.Context(), changed); err != nil {
+	if _, err := w.ChangeWorkflow(t.Context(), changed, ""); err != nil {
 		t.Fatal(err)
 	}
 	var got []Workflow
@@ -689,6 +692,61 @@ func TestShapes(t *testing.T) {
 	} {
 		if item[name] != want {
 			t.Errorf("%s is %v, want %s", name, item[name], want)
+		}
+	}
+}
+
+// The profile of a person that has just joined a tenant is not deleted, although the
+// index does not have the membership yet.
+func TestPersonThatHasJustJoined(t *testing.T) {
+	w := start(t)
+	u := User{ID: keys.NewID[keys.UserID](), Email: "bob@example.com", Name: "Bob"}
+	tenant, err := w.CreateTenant(t.Context(), "Other", "free", &u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hometest.Examine(w.DB).DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &w.Table, Key: tenant.ID.Member(u.ID).Attributes()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []bool{false, true} {
+		if err := w.deletePerson(t.Context(), u.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.User(t.Context(), Member{User: u.ID}); errors.Is(err, ErrNotFound) != gone {
+			t.Errorf("the person is gone: %v, want %v", err, gone)
+		}
+		w.clock.Pass(w.Grace)
+	}
+}
+
+// Of two admins that remove each other at once one remains.
+func TestAdminsRemoveEachOther(t *testing.T) {
+	w := start(t)
+	for range 20 {
+		ann, bob := User{ID: keys.NewID[keys.UserID](), Email: "ann@example.com"}, User{ID: keys.NewID[keys.UserID](), Email: "bob@example.com"}
+		tenant, err := w.CreateTenant(t.Context(), "Other", "enterprise", &ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := w.Invite(t.Context(), tenant.ID, bob.Email, RoleAdmin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := w.Invitation(t.Context(), code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Accept(t.Context(), i, bob); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		for _, pair := range [][2]keys.UserID{{ann.ID, bob.ID}, {bob.ID, ann.ID}} {
+			go func() { done <- w.RemoveMember(t.Context(), tenant.ID, pair[0], pair[1]) }()
+		}
+		first, second := <-done, <-done
+		left, err := w.Members(t.Context(), tenant.ID, "")
+		if err != nil || len(left.Items) != 1 || (first == nil) == (second == nil) {
+			t.Fatalf("%d members are left, %v; the removals: %v, %v", len(left.Items), err, first, second)
 		}
 	}
 }

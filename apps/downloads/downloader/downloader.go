@@ -191,7 +191,7 @@ func (d *Downloader) work(ctx context.Context, h *hold) {
 		log.Warn("a download was stopped", "error", err)
 		return
 	case ctx.Err() != nil:
-		if err = d.Jobs.Release(last, j); err == nil {
+		if err = d.Jobs.GiveUp(last, j); err == nil {
 			log.Info("a file was released")
 		}
 	case errors.As(err, &bad):

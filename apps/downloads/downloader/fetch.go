@@ -43,8 +43,9 @@ func (d *Downloader) download(ctx context.Context, h *hold) error {
 		return fatal{err}
 	}
 	if h.job.Tries > 1 {
-		if err := d.Bucket.Tidy(ctx, h.job.Object()); err != nil {
-			return err
+		// Leftovers cost storage only, and a policy may forbid to list them in S3.
+		if err := d.Bucket.Tidy(ctx, h.job.Object()); err != nil && ctx.Err() == nil {
+			d.Log.Warn("what an earlier claim left in the bucket is not removed", "file", h.job.FileID, "error", err)
 		}
 	}
 	t := &transfer{Downloader: d, job: h.job, received: &h.received}

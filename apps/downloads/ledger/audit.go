@@ -85,8 +85,12 @@ func judge(date string, batches []*Batch, jobs map[string]*Job) Day {
 	files := make(map[string]Received)
 	known := false // whether any batch has a list of files
 	running := false
+	listed := lastList(batches)
 	for _, b := range batches {
 		for _, id := range b.ExpectedFiles {
+			if Refused(id) && !slices.Contains(listed, id) {
+				continue // the upstream has corrected its list since
+			}
 			if !files[id].Received {
 				j := jobs[id]
 				late := j != nil && j.Status == Completed
@@ -118,4 +122,14 @@ func judge(date string, batches []*Batch, jobs map[string]*Job) Day {
 		day.Verdict = Partial
 	}
 	return day
+}
+
+// lastList returns the files of the last batch of a day that got a list of them.
+func lastList(batches []*Batch) []string {
+	for _, b := range slices.Backward(batches) {
+		if len(b.ExpectedFiles) > 0 || b.Status == Completed {
+			return b.ExpectedFiles
+		}
+	}
+	return nil
 }

@@ -137,6 +137,12 @@ func (t *Batches) Finish(ctx context.Context, id string, as Status, completed, f
 	return t.update(ctx, "end", id, Queued, withReason(change, reason))
 }
 
+// Late records how files of a batch ended after it had timed out.
+func (t *Batches) Late(ctx context.Context, id string, completed, failed []string) (*Batch, error) {
+	change := expression.Set(name("UpdatedAt"), expression.Value(stamp(t.Now())))
+	return t.update(ctx, "add late files to", id, Timeout, withSet(withSet(change, "CompletedFiles", completed), "FailedFiles", failed))
+}
+
 // Reopen makes a batch that failed or timed out queued again, because files of it were
 // queued again. Which files failed is found out again; its time starts now.
 func (t *Batches) Reopen(ctx context.Context, b *Batch) (*Batch, error) {

@@ -174,16 +174,24 @@ func withEvents(change expression.UpdateBuilder, j *Job) expression.UpdateBuilde
 	return change.Set(name("Events"), expression.Value(short(j.Events, 100)))
 }
 
-// Release makes a job that is being downloaded available again, because its claim is
-// given up or has expired. A job that had a heartbeat since it was read is not changed.
+// Release makes a job that is being downloaded available again, because its claim has
+// expired. A job that had a heartbeat since it was read is not changed.
 func (t *Jobs) Release(ctx context.Context, j *Job) error {
+	return t.release(ctx, j, held(j).And(same("HeartbeatAt", j.HeartbeatAt)))
+}
+
+// GiveUp makes a job available again whose claim is the caller's. Its heartbeats do not
+// matter: one may have been written although it was cancelled.
+func (t *Jobs) GiveUp(ctx context.Context, j *Job) error { return t.release(ctx, j, held(j)) }
+
+func (t *Jobs) release(ctx context.Context, j *Job, condition expression.ConditionBuilder) error {
 	now := t.Now().UnixMilli()
 	_, err := t.update(ctx, "release", j.FileID, nil,
 		expression.Set(name("Status"), expression.Value(Available)).
 			Set(name("StatusUpdatedAt"), expression.Value(now)).
 			Set(name("SentAt"), expression.Value(now)).
 			Remove(name("HeartbeatAt")).Remove(name("Received")),
-		held(j).And(same("HeartbeatAt", j.HeartbeatAt)))
+		condition)
 	return err
 }
 
@@ -299,30 +307,48 @@ func (t *Jobs) Oldest(ctx context.Context, s Status) (time.Time, error) {
 	return time.UnixMilli(read(answer.Items[0]).StatusUpdatedAt), nil
 }
 
-func (t *Jobs) count(ctx context.Context, index string, condition expression.KeyConditionBuilder, most int32) (int, error) {
+// Cursor is where a count continues; nil is the beginning, and the end.
+type Cursor map[string]types.AttributeValue
+
+// CountSome counts jobs with a status, of all batches, up to 1 MB of them from a cursor.
+func (t *Jobs) CountSome(ctx context.Context, s Status, from Cursor) (n int, next Cursor, err error) {
+	n, next, err = t.countPage(ctx, StatusIndex, expression.Key("Status").Equal(expression.Value(s)), math.MaxInt32, from)
+	if err != nil {
+		return 0, from, fmt.Errorf("count the %s jobs: %w", s, err)
+	}
+	return n, next, nil
+}
+
+func (t *Jobs) count(ctx context.Context, index string, condition expression.KeyConditionBuilder, most int32) (sum int, err error) {
+	for from := Cursor(nil); ; {
+		n, next, err := t.countPage(ctx, index, condition, most, from)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+		if from = next; from == nil || sum >= int(most) {
+			return sum, nil
+		}
+	}
+}
+
+func (t *Jobs) countPage(ctx context.Context, index string, condition expression.KeyConditionBuilder, most int32, from Cursor) (int, Cursor, error) {
 	of, err := expression.NewBuilder().WithKeyCondition(condition).Build()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	in := &dynamodb.QueryInput{
-		TableName: aws.String(JobsTable), IndexName: aws.String(index), Select: types.SelectCount,
+		TableName: aws.String(JobsTable), IndexName: aws.String(index), Select: types.SelectCount, ExclusiveStartKey: from,
 		KeyConditionExpression: of.KeyCondition(), ExpressionAttributeNames: of.Names(), ExpressionAttributeValues: of.Values(),
 	}
 	if most < math.MaxInt32 {
 		in.Limit = aws.Int32(most)
 	}
-	sum := 0
-	for {
-		answer, err := t.DB.Query(ctx, in)
-		if err != nil {
-			return 0, err
-		}
-		sum += int(answer.Count)
-		if answer.LastEvaluatedKey == nil || sum >= int(most) {
-			return sum, nil
-		}
-		in.ExclusiveStartKey = answer.LastEvaluatedKey
+	answer, err := t.DB.Query(ctx, in)
+	if err != nil {
+		return 0, nil, err
 	}
+	return int(answer.Count), answer.LastEvaluatedKey, nil
 }
 
 func (t *Jobs) query(ctx context.Context, index string, condition expression.KeyConditionBuilder) iter.Seq2[*Job, error] {

@@ -18,6 +18,9 @@ func (r *run) watch(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error)
 		r.completed[id] = true
 	}
 	for {
+		if r.Checking != nil {
+			r.Checking(b.BatchID)
+		}
 		done, failed, err := r.check(ctx, b)
 		if err != nil {
 			return nil, err
@@ -27,16 +30,32 @@ func (r *run) watch(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error)
 		unlisted := len(b.ExpectedFiles) == 0 && b.ErrorMessage != ""
 		switch {
 		case r.late && (unlisted || !done):
-			return r.Batches.Finish(ctx, b.BatchID, ledger.Timeout, completed, failed, reason(b, "after %s %d of %d files have neither completed nor failed", r.Timeout, open, len(b.ExpectedFiles)))
+			return r.finish(ctx, b, ledger.Timeout, completed, failed, reason(b, "after %s %d of %d files have neither completed nor failed", r.Timeout, open, len(b.ExpectedFiles)))
 		case done && (unlisted || len(failed) > 0):
-			return r.Batches.Finish(ctx, b.BatchID, ledger.Failed, completed, failed, reason(b, "%d of %d files failed", len(failed), len(b.ExpectedFiles)))
+			return r.finish(ctx, b, ledger.Failed, completed, failed, reason(b, "%d of %d files failed", len(failed), len(b.ExpectedFiles)))
 		case done:
-			return r.Batches.Finish(ctx, b.BatchID, ledger.Completed, completed, nil, "")
+			return r.finish(ctx, b, ledger.Completed, completed, nil, "")
 		}
 		if err := r.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// finish ends a batch. If another process has ended it, which had read files before they were
+// queued again, so that files have failed by its record that have completed since, it is
+// reopened, and ended once more.
+func (r *run) finish(ctx context.Context, b *ledger.Batch, as ledger.Status, completed, failed []string, reason string) (*ledger.Batch, error) {
+	after, err := r.Batches.Finish(ctx, b.BatchID, as, completed, failed, reason)
+	if !errors.Is(err, ledger.ErrLost) {
+		return after, err
+	}
+	after, err = r.Batches.Get(ctx, b.BatchID)
+	if err != nil || !after.Over() || !slices.ContainsFunc(after.FailedFiles, func(id string) bool { return r.completed[id] }) {
+		return after, err
+	}
+	r.Log.Info("another process has ended a batch too early; it is reopened", "batch", b.BatchID)
+	return r.Batches.Reopen(ctx, after)
 }
 
 // reason returns why a batch fails, after an earlier reason if it has one.

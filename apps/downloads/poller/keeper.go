@@ -23,6 +23,7 @@ type Keeper struct {
 	ctx     context.Context
 	driven  map[string]bool
 	again   map[string]bool // driven batches of which files were queued again
+	late    map[string]*follower
 	drivers sync.WaitGroup
 	ensured string // of Run alone: the last day whose scheduled batch is known to exist
 }
@@ -30,8 +31,9 @@ type Keeper struct {
 // Run drives batches until the context ends, and waits for its goroutines.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.mutex.Lock()
-	k.ctx, k.driven, k.again = ctx, make(map[string]bool), make(map[string]bool)
+	k.ctx, k.driven, k.again, k.late = ctx, make(map[string]bool), make(map[string]bool), make(map[string]*follower)
 	k.mutex.Unlock()
+	k.Poller.Checking = k.checking
 	defer k.drivers.Wait()
 	for resumed := false; ; {
 		if !resumed {
@@ -65,7 +67,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 // since the clock may be set in between. Only the first check of a day sends a request.
 func (k *Keeper) ensure(ctx context.Context) (time.Duration, error) {
 	now := k.Poller.Batches.Now()
-	date := k.Schedule.Day(k.Schedule.Due(now))
+	date := k.Schedule.Day(now)
 	if date != k.ensured {
 		b, err := k.Poller.Batches.Create(ctx, ledger.ScheduledID(date), date)
 		switch {
@@ -117,6 +119,7 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 func (k *Keeper) resume(ctx context.Context) error {
 	last, due := k.days()
 	known := make(map[string]*ledger.Batch)
+	var timedOut []*ledger.Batch
 	for date := last; date >= back(due, k.Days); date = back(date, 1) {
 		found, err := k.Poller.Batches.OfDay(ctx, date, "")
 		if err != nil {
@@ -129,6 +132,9 @@ func (k *Keeper) resume(ctx context.Context) error {
 			}
 			if b.Over() {
 				k.Poller.Meter.Earlier(string(b.Status), b.UpdatedAt)
+				if b.Status == ledger.Timeout {
+					timedOut = append(timedOut, b)
+				}
 				continue
 			}
 			k.adopt(b)
@@ -149,6 +155,11 @@ func (k *Keeper) resume(ctx context.Context) error {
 		}
 		if _, err := k.Continue(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return err
+		}
+	}
+	for _, b := range timedOut {
+		if len(b.Outstanding()) > 0 {
+			k.drivers.Go(func() { k.follow(ctx, b) })
 		}
 	}
 	return nil
@@ -183,7 +194,7 @@ func (k *Keeper) days() (last, due string) {
 	due = now.UTC().Format(time.DateOnly)
 	last = now.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 	if k.Schedule != nil {
-		due = min(due, k.Schedule.Day(k.Schedule.Due(now)))
+		due = min(due, k.Schedule.Day(now))
 	}
 	return last, due
 }
@@ -261,11 +272,19 @@ func (k *Keeper) drive(b *ledger.Batch, fresh bool) bool {
 		return false // the next process resumes it
 	}
 	k.driven[b.BatchID] = true
+	if f := k.late[b.BatchID]; f != nil {
+		f.stop()
+	}
 	ctx := k.ctx
 	k.drivers.Go(func() {
 		for {
 			after := k.end(ctx, b, fresh)
-			if again := k.release(b.BatchID); !again || after == nil || after.Status == ledger.Completed {
+			again := k.release(b.BatchID)
+			if after == nil || after.Status == ledger.Completed {
+				return
+			}
+			if !again {
+				k.follow(ctx, after)
 				return
 			}
 			// Files were queued again while the batch ended.
@@ -305,10 +324,51 @@ func (k *Keeper) release(id string) (again bool) {
 	again = k.again[id]
 	delete(k.driven, id)
 	delete(k.again, id)
-	if len(k.driven) == 0 {
+	k.idle()
+	return again
+}
+
+// idle forgets what was seen of jobs if no batch is driven or followed. The mutex is held.
+func (k *Keeper) idle() {
+	if len(k.driven) == 0 && len(k.late) == 0 {
 		k.Poller.Sweeper.Reset()
 	}
-	return again
+}
+
+// follower follows the files of a batch that timed out.
+type follower struct{ stop context.CancelFunc }
+
+// follow follows the files of a batch that timed out before they had ended, unless it is
+// driven again.
+func (k *Keeper) follow(ctx context.Context, b *ledger.Batch) {
+	if b.Status != ledger.Timeout || len(b.Outstanding()) == 0 {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	me := &follower{stop}
+	k.mutex.Lock()
+	if k.driven[b.BatchID] {
+		k.mutex.Unlock()
+		return
+	}
+	k.late[b.BatchID] = me
+	k.mutex.Unlock()
+	k.Poller.Follow(ctx, b)
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.late[b.BatchID] == me {
+		delete(k.late, b.BatchID)
+	}
+	k.idle()
+}
+
+// checking records that the files of a batch are read now, so that those that were queued
+// again before are seen.
+func (k *Keeper) checking(id string) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	delete(k.again, id)
 }
 
 // hold records that a batch is driven, unless it is already.

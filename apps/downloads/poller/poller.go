@@ -32,6 +32,8 @@ type Poller struct {
 	Send     func(ctx context.Context, id string) error // sends a file's message
 	Sweeper  *Sweeper                                   // gets the unfinished jobs that a check reads
 
+	Checking func(batch string) // called before a check reads the files of a batch; may be nil
+
 	Every   time.Duration // time between two checks
 	Timeout time.Duration // time limit of a batch
 	Small   int           // maximum of open files that are looked up one by one

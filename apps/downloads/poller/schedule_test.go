@@ -23,49 +23,33 @@ func schedule(t *testing.T, at, zone string, back int) Schedule {
 	return s
 }
 
-// When clocks are set forward and back, the time is the one that people expect.
-func TestNext(t *testing.T) {
-	for _, c := range []struct{ name, at, zone, after, want string }{
-		{"an ordinary day", "06:30", "Europe/Berlin", "2026-03-01T12:00:00Z", "2026-03-02T05:30:00Z"},
-		{"the same day", "06:30", "Europe/Berlin", "2026-03-01T05:29:59Z", "2026-03-01T05:30:00Z"},
-		{"not the moment itself", "06:30", "Europe/Berlin", "2026-03-01T05:30:00Z", "2026-03-02T05:30:00Z"},
-		{"after clocks went forward it is an hour earlier in UTC", "06:30", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T04:30:00Z"},
-		{"a time that does not exist is later by the same amount", "02:30", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"},
-		{"and the day after it is back", "02:30", "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-30T00:30:00Z"},
-		{"of a time that exists twice the first counts", "02:30", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
-		{"and not the second", "02:30", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
-		{"New York, twice", "01:30", "America/New_York", "2026-10-31T12:00:00Z", "2026-11-01T05:30:00Z"},
-		{"half an hour, twice", "01:45", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", "2026-04-04T14:45:00Z"},
+// A batch requests the files of the day of its scheduled time, or of days before.
+func TestDayOfSchedule(t *testing.T) {
+	for _, c := range []struct {
+		at, zone  string
+		back      int
+		now, want string
+	}{
+		{"06:30", "Europe/Berlin", 0, "2026-03-02T05:30:00Z", "2026-03-02"},
+		{"06:30", "Europe/Berlin", 0, "2026-03-02T05:29:59Z", "2026-03-01"},
+		{"06:30", "Europe/Berlin", 2, "2026-03-02T05:30:00Z", "2026-02-28"},
+		{"00:30", "America/Santiago", 0, "2026-09-06T04:30:00Z", "2026-09-06"},
+		{"00:30", "America/Santiago", 0, "2026-09-06T04:29:59Z", "2026-09-05"},
+		{"23:30", "America/Nuuk", 0, "2026-03-29T01:30:00Z", "2026-03-28"},
 	} {
-		after, _ := time.Parse(time.RFC3339, c.after)
-		want, _ := time.Parse(time.RFC3339, c.want)
-		if got := schedule(t, c.at, c.zone, 0).Next(after); !got.Equal(want) {
-			t.Errorf("%s: the time after %s is %s, want %s", c.name, c.after, got.UTC().Format(time.RFC3339), c.want)
+		now, _ := time.Parse(time.RFC3339, c.now)
+		if got := schedule(t, c.at, c.zone, c.back).Day(now); got != c.want {
+			t.Errorf("%+v: the day is %s", c, got)
 		}
 	}
-}
-
-// In two years each day has the time once, whatever the clocks do.
-func TestEachDayOnce(t *testing.T) {
-	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "Asia/Kathmandu"} {
-		for _, at := range []string{"00:00", "00:30", "01:45", "02:00", "02:30", "03:00", "23:59"} {
-			s := schedule(t, at, zone, 0)
-			now := time.Date(2026, 1, 1, 23, 59, 0, 0, s.Place)
-			want := now
-			for range 730 {
-				next := s.Next(now)
-				want = want.AddDate(0, 0, 1)
-				if got := s.Day(next); got != want.Format(time.DateOnly) {
-					t.Fatalf("%s %s: the time after %s is %s, the day %s", at, zone, now, next, got)
-				}
-				if due := s.Due(next); !due.Equal(next) {
-					t.Fatalf("%s %s: at %s what is due is %s", at, zone, next, due)
-				}
-				if due := s.Due(next.Add(-time.Second)); due.After(now) && !due.Equal(now) {
-					t.Fatalf("%s %s: before %s what is due is %s", at, zone, next, due)
-				}
-				now = next
-			}
+	for _, c := range [][2]string{{"6:70", "UTC"}, {"06:30", "Mars"}} {
+		if _, err := ParseSchedule(c[0], c[1], 0); err == nil {
+			t.Errorf("%v is accepted", c)
+		}
+	}
+	for _, back := range []int{-1, 32} {
+		if _, err := ParseSchedule("06:30", "UTC", back); err == nil {
+			t.Errorf("%d days back are accepted", back)
 		}
 	}
 }
@@ -111,16 +95,16 @@ func TestKeeperThroughTheYear(t *testing.T) {
 	now = now.AddDate(0, 0, 10) // set forward
 	look()
 	look()
-	for _, day := range []string{"2026-10-24", "2026-10-25", s.Day(s.Due(now))} {
+	for _, day := range []string{"2026-10-24", "2026-10-25", s.Day(now)} {
 		if n := count(day); n != 1 {
 			t.Errorf("after the clock was set, %s has %d batches", day, n)
 		}
 	}
 	// A triggered batch is added.
-	if _, err := k.Trigger(t.Context(), s.Day(s.Due(now))); err != nil {
+	if _, err := k.Trigger(t.Context(), s.Day(now)); err != nil {
 		t.Fatal(err)
 	}
-	if n := count(s.Day(s.Due(now))); n != 2 {
+	if n := count(s.Day(now)); n != 2 {
 		t.Errorf("after a trigger the day has %d batches", n)
 	}
 	for _, day := range []string{"2020-01-01", "2100-01-01", "today", "../.."} {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/browsertest"
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
@@ -317,24 +317,17 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// No page is wider than a phone, and all controls have a label.
+func TestPagesFitAPhone(t *testing.T) {
+	f := newFront(t, "Ana Maria Aparecida Conceição dos Santos Silva de Albuquerque Cavalcanti")
+	f.deposit("SAVINGS_ACCOUNT", 41234)
+	browsertest.FitsAPhone(browsertest.Open(t), t, f.url, []string{"/", "/people/" + ana, "/people/" + uuid.NewString()}, nil)
+}
+
 // The page shows a deposit without being reloaded, and a choice by a click.
 func TestPageIsLive(t *testing.T) {
-	where := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			where = found
-			break
-		}
-	}
-	if where == "" {
-		t.Skip("chromium is not installed")
-	}
 	f := newFront(t, "Ana Silva")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(where), chromedp.NoSandbox, chromedp.DisableGPU)
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	defer stop()
-	ctx, leave := chromedp.NewContext(ctx)
-	defer leave()
+	ctx := browsertest.Open(t)
 	if err := chromedp.Do(ctx, chromedp.Navigate(f.url+"/people/"+url.PathEscape(ana))); err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,9 @@ func TestUnfinishedRunInAContainer(t *testing.T) {
 	}
 	b.unfinished("2026-05-20", func(u *loaded) {})
 	b.mustRun("2026-05-20") // continued
+	if day, at, err := LoadedDay(t.Context(), b.home.DB, b.options.State); err != nil || day != "2026-05-20" || !at.Equal(noon) {
+		t.Errorf("loaded is %s at %s, %v", day, at, err)
+	}
 	for list := b.options.State.List(nil); ; {
 		found, err := list.Next(t.Context())
 		if err != nil {

@@ -27,6 +27,9 @@ type ledger struct {
 
 	Current    *loaded  `json:"current,omitempty"`
 	Unfinished []loaded `json:"unfinished,omitempty"`
+
+	Ordered string   `json:"ordered,omitempty"` // the last run that ordered rewards
+	Unsent  []string `json:"unsent,omitempty"`  // runs whose rewards are still to be sent
 }
 
 // loaded is a run in the ledger.
@@ -39,6 +42,8 @@ type loaded struct {
 	Host      string    `json:"host"`
 	Process   int       `json:"process"`
 	Instance  string    `json:"instance,omitempty"` // identifies the process; older versions have none
+
+	Ended time.Time `json:"ended,omitzero"` // when it was finished
 
 	Terms   *terms `json:"terms,omitempty"`   // of the month of the run
 	Earlier *terms `json:"earlier,omitempty"` // of the month before, if a run was made in it
@@ -63,6 +68,26 @@ func (l *ledger) name() string              { return path.Join(l.folder, "ledger
 func (l *ledger) roster(run string) string  { return path.Join(l.folder, "roster-"+run) }
 func (l *ledger) reached(run string) string { return path.Join(l.folder, "reached-"+run+".jsonl") }
 func (l *ledger) rewards(run string) string { return path.Join(l.folder, "rewards-"+run+".jsonl") }
+
+// ordered returns the last run that ordered rewards, or "". Older versions ordered them
+// when a run was finished.
+func (l *ledger) ordered() string {
+	if l.Ordered == "" && l.Current != nil {
+		return l.Current.Run
+	}
+	return l.Ordered
+}
+
+// runs returns the finished run and those started since.
+func (l *ledger) runs() (all []*loaded) {
+	if l.Current != nil {
+		all = append(all, l.Current)
+	}
+	for i := range l.Unfinished {
+		all = append(all, &l.Unfinished[i])
+	}
+	return all
+}
 
 func (l *ledger) save(ctx context.Context) error {
 	b, err := json.MarshalIndent(l, "", "  ")
@@ -95,17 +120,20 @@ func (l *ledger) admit(ctx context.Context, r *run) error {
 	return nil
 }
 
-// LoadedDay returns the day that the table has, or "".
-func LoadedDay(ctx context.Context, db *dynamodb.Client, state *blob.Bucket) (string, error) {
+// LoadedDay returns the day that the table has, or "", and when it was loaded.
+func LoadedDay(ctx context.Context, db *dynamodb.Client, state *blob.Bucket) (day string, at time.Time, err error) {
 	table, err := tableID(ctx, db)
 	if err != nil {
-		return "", err
+		return "", at, err
 	}
 	l, err := openLedger(ctx, state, table)
 	if err != nil || l.Current == nil {
-		return "", err
+		return "", at, err
 	}
-	return l.Current.Day, nil
+	if at = l.Current.Ended; at.IsZero() {
+		at = l.Current.Began // a run of an older version
+	}
+	return l.Current.Day, at, nil
 }
 
 // claim is the third stage: it writes the run's roster and records the run, unless
@@ -161,11 +189,15 @@ func (r *run) checkVanished(ctx context.Context) error {
 // customers.
 func (r *run) finish(ctx context.Context) error {
 	var old []string
+	if r.compared != "" {
+		old = append(old, r.compared)
+	}
 	if r.ledger.Current != nil {
 		old = append(old, r.ledger.Current.Run)
 	}
 	for _, u := range r.ledger.Unfinished {
 		if u.Run == r.id {
+			u.Ended = r.Now().UTC()
 			r.ledger.Current = &u
 		} else {
 			old = append(old, u.Run)
@@ -183,6 +215,9 @@ func (r *run) finish(ctx context.Context) error {
 			continue
 		}
 		for _, name := range []string{r.ledger.roster(run), r.ledger.reached(run), r.ledger.alive(run)} {
+			if name == r.ledger.reached(r.ledger.Ordered) {
+				continue // the next run compares with it
+			}
 			if err := r.State.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 				r.Log.Warn("removing a list of an old run failed; it does no harm", "name", name, "error", err)
 			}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,5 +95,88 @@ func TestRewardsAfterACorrection(t *testing.T) {
 	}
 	if got, want := sent.take(), "2026-05 0.00 to 600.00, 2026-05 600.00 to 605.00"; got != want {
 		t.Errorf("rewards %q, want %q", got, want)
+	}
+}
+
+// The rewards of a month's last night are sent although Kafka was away in it and the next
+// run is of another month, whose files may not have the contributions.
+func TestRewardsOfAnUnfinishedRun(t *testing.T) {
+	for _, c := range []struct{ name, before string }{{"the first run", ""}, {"after a run", "2026-04-29"}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBank(t)
+			var sent payments
+			b.options.Reward = sent.send
+			if c.before != "" {
+				b.saving(c.before, 100, 100)
+				b.mustRun(c.before)
+			}
+			b.saving("2026-04-30", 50000, 100)
+			away := func(o *Options) {
+				o.Reward = func(context.Context, []goals.Reward) error { return errors.New("Kafka does not respond") }
+			}
+			if _, err := b.run("2026-04-30", away); err == nil {
+				t.Fatal("the run is finished")
+			}
+			b.saving("2026-05-01", 100, 100)
+			b.mustRun("2026-05-01", func(o *Options) { o.Reward = nil }) // lists them only
+			b.saving("2026-05-02", 60000, 100)
+			if _, err := b.run("2026-05-02", away); err == nil {
+				t.Fatal("the run is finished")
+			}
+			if r := b.mustRun("2026-05-02"); r.Rewards != 1 || !strings.Contains(r.RewardList, "2026-05-02") {
+				t.Errorf("the continued run has %d rewards in %q", r.Rewards, r.RewardList)
+			}
+			if got, want := sent.take(), "2026-04 0.00 to 500.00, 2026-05 0.00 to 600.00"; got != want {
+				t.Errorf("sent %q, want %q", got, want)
+			}
+			b.saving("2026-05-03", 60000, 100)
+			b.mustRun("2026-05-03")
+			if got := sent.take(); got != "" {
+				t.Errorf("sent %q again", got)
+			}
+		})
+	}
+}
+
+// A run of a month counts for the month before also if no run of that month was
+// finished, with the rules of the one that was not.
+func TestTermsOfAnUnfinishedRun(t *testing.T) {
+	b := newBank(t)
+	var sent payments
+	customer := []string{`{"personId":"` + ana + `","name":"Ana","segment":"CLASSIC","language":"en"}`}
+	first := paid("500.00", "2026-04-10T00:00:00Z")
+	b.day("2026-04-30", customer, []string{first})
+	if _, err := b.run("2026-04-30", func(o *Options) {
+		o.Reward = func(context.Context, []goals.Reward) error { return errors.New("Kafka does not respond") }
+	}); err == nil {
+		t.Fatal("the run is finished")
+	}
+	b.options.Reward = sent.send
+	b.day("2026-05-01", customer, []string{first, paid("40.00", "2026-04-30T12:00:00Z")})
+	b.mustRun("2026-05-01")
+	if got, want := sent.take(), "2026-04 0.00 to 500.00, 2026-04 500.00 to 540.00"; got != want {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}
+
+// Loading the finished day again does not lose what a later, unfinished run ordered.
+func TestDayAgainAfterAnUnfinishedRun(t *testing.T) {
+	b := newBank(t)
+	var sent payments
+	b.saving("2026-05-02", 100, 100)
+	b.mustRun("2026-05-02")
+	b.saving("2026-05-03", 50000, 100)
+	if _, err := b.run("2026-05-03", func(o *Options) {
+		o.Reward = func(context.Context, []goals.Reward) error { return errors.New("Kafka does not respond") }
+	}); err == nil {
+		t.Fatal("the run is finished")
+	}
+	b.options.Reward = sent.send
+	b.mustRun("2026-05-02")
+	b.mustRun("2026-05-03")
+	b.saving("2026-05-04", 60000, 100)
+	b.mustRun("2026-05-04")
+	if got, want := sent.take(), "2026-05 0.00 to 500.00, 2026-05 500.00 to 600.00"; got != want {
+		t.Errorf("sent %q, want %q", got, want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 
 	"gocloud.dev/blob"
 )
@@ -77,4 +79,31 @@ func (o *object) close() error {
 		return fmt.Errorf("write %s: %w", o.name, o.err)
 	}
 	return nil
+}
+
+// objectLines yields the lines of an object.
+func objectLines[T any](ctx context.Context, bucket *blob.Bucket, name string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		from, err := bucket.NewReader(ctx, name, nil)
+		if err != nil {
+			yield(none, fmt.Errorf("read %s: %w", name, err))
+			return
+		}
+		defer func() { _ = from.Close() }()
+		for lines := json.NewDecoder(bufio.NewReaderSize(from, 64<<10)); ; {
+			var one T
+			err := lines.Decode(&one)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(none, fmt.Errorf("read %s: %w", name, err))
+				return
+			}
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
 }

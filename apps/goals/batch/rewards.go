@@ -1,12 +1,10 @@
 package batch
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -48,14 +46,19 @@ func (r *run) terms(offset int) *terms {
 	if offset == 0 {
 		return own
 	}
-	last := r.ledger.Current
-	switch {
-	case last == nil:
-		return nil
-	case monthOf(last.AsOf, 0) == month:
-		return cmp.Or(last.Terms, own) // a run of an older version has none
-	case last.Earlier != nil && last.Earlier.Month == month:
-		return last.Earlier
+	var of *loaded
+	for _, l := range r.ledger.runs() {
+		if monthOf(l.AsOf, 0) == month && (of == nil || l.AsOf.After(of.AsOf)) {
+			of = l
+		}
+	}
+	if of != nil {
+		return cmp.Or(of.Terms, own) // a run of an older version has none
+	}
+	for _, l := range r.ledger.runs() {
+		if l.Earlier != nil && l.Earlier.Month == month {
+			return l.Earlier
+		}
 	}
 	return nil
 }
@@ -69,15 +72,35 @@ func monthOf(at time.Time, offset int) string {
 // rewardsAtOnce is how many rewards are sent together.
 const rewardsAtOnce = 500
 
-// reward is the sixth stage: it records the rewards of goals that are reached, or have
-// more saved than was ordered, in the month of the run and in the one before: the files
-// of a month's last day do not have all its contributions. It stores the list of what
-// was ordered, with which the next run compares its own. A run that is repeated gives
-// the same rewards.
+// reward is the sixth stage: it orders the rewards of goals that are reached, and sends
+// those that were ordered by this run and by earlier ones that could not send them.
 func (r *run) reward(ctx context.Context) error {
-	if current := r.ledger.Current; current != nil && current.Run == r.id {
-		return nil // it was complete, with its rewards
+	switch {
+	case r.ledger.Current != nil && r.ledger.Current.Run == r.id:
+		// it was complete
+	case r.ledger.Ordered == r.id:
+		r.report.RewardList = r.ledger.rewards(r.id)
+		for _, err := range objectLines[goals.Reward](ctx, r.State, r.report.RewardList) {
+			if err != nil {
+				return err
+			}
+			r.report.Rewards++
+		}
+	default:
+		if err := r.order(ctx); err != nil {
+			return fmt.Errorf("record the rewards: %w", err)
+		}
+		r.report.RewardList = r.ledger.rewards(r.id)
 	}
+	return r.sendRewards(ctx)
+}
+
+// order records the rewards of goals that are reached, or have more saved than was
+// ordered, in the month of the run and in the one before: the files of a month's last
+// day do not have all its contributions. It stores the list of what was ordered, with
+// which the next run compares its own. From then on the rewards are sent, by this run or
+// a later one, even if this one is never finished.
+func (r *run) order(ctx context.Context) error {
 	all, err := newObject(ctx, r.State, r.ledger.reached(r.id))
 	if err != nil {
 		return err
@@ -92,17 +115,56 @@ func (r *run) reward(ctx context.Context) error {
 	var stop func()
 	o.next, stop = iter.Pull2(r.reachedBefore(ctx))
 	defer stop()
-	if err := o.each(ctx); err != nil {
-		return fmt.Errorf("record the rewards: %w", err)
-	}
-	if err := o.send(ctx); err != nil {
+	if err := o.each(); err != nil {
 		return err
 	}
-	if err := all.close(); err != nil {
+	if err := errors.Join(all.close(), orders.close()); err != nil {
 		return err
 	}
-	r.report.RewardList = r.ledger.rewards(r.id)
-	return orders.close()
+	r.compared, r.ledger.Ordered = r.ledger.ordered(), r.id
+	if r.Reward != nil && o.report.Rewards > 0 {
+		r.ledger.Unsent = append(r.ledger.Unsent, r.id)
+	}
+	return r.ledger.save(ctx)
+}
+
+// sendRewards sends the lists that were not sent, in the order of their runs.
+func (r *run) sendRewards(ctx context.Context) error {
+	if r.Reward == nil {
+		if n := len(r.ledger.Unsent); n > 0 {
+			r.Log.Warn("rewards of earlier runs were not sent; a run with Kafka sends them", "runs", n)
+		}
+		return nil
+	}
+	for len(r.ledger.Unsent) > 0 {
+		if err := r.sendList(ctx, r.ledger.rewards(r.ledger.Unsent[0])); err != nil {
+			return fmt.Errorf("send the rewards: %w", err)
+		}
+		r.ledger.Unsent = r.ledger.Unsent[1:]
+		if err := r.ledger.save(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) sendList(ctx context.Context, name string) error {
+	some := make([]goals.Reward, 0, rewardsAtOnce)
+	for reward, err := range objectLines[goals.Reward](ctx, r.State, name) {
+		if err != nil {
+			return err
+		}
+		if some = append(some, reward); len(some) == rewardsAtOnce {
+			if err := r.Reward(ctx, some); err != nil {
+				return err
+			}
+			some = some[:0]
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return r.Reward(ctx, some)
 }
 
 // ordering merges the goals that are reached with what earlier runs have ordered.
@@ -110,14 +172,13 @@ type ordering struct {
 	*run
 	oldest      string // month that is kept
 	all, orders *object
-	some        []goals.Reward // not yet sent
 
 	next func() (reached, error, bool)
 	old  reached // the next of the list of the last run, if more
 	more bool
 }
 
-func (o *ordering) each(ctx context.Context) error {
+func (o *ordering) each() error {
 	if err := o.advance(); err != nil {
 		return err
 	}
@@ -125,7 +186,7 @@ func (o *ordering) each(ctx context.Context) error {
 	for i := range o.parts {
 		if err := o.eachState(i, func(s *state) error {
 			for _, g := range append(o.completed(s, past, &s.earlier), o.completed(s, now, &s.saved)...) {
-				if err := o.add(ctx, g); err != nil {
+				if err := o.add(g); err != nil {
 					return err
 				}
 			}
@@ -157,7 +218,7 @@ func (o *ordering) keepUntil(g *reached) error {
 }
 
 // add orders what a goal has more than was ordered.
-func (o *ordering) add(ctx context.Context, g reached) error {
+func (o *ordering) add(g reached) error {
 	if err := o.keepUntil(&g); err != nil {
 		return err
 	}
@@ -176,21 +237,6 @@ func (o *ordering) add(ctx context.Context, g reached) error {
 	reward.Identify()
 	o.orders.line(reward)
 	o.report.Rewards++
-	if o.some = append(o.some, reward); len(o.some) < rewardsAtOnce {
-		return nil
-	}
-	return o.send(ctx)
-}
-
-func (o *ordering) send(ctx context.Context) error {
-	if o.Reward == nil || len(o.some) == 0 {
-		return nil
-	}
-	err := o.Reward(ctx, o.some)
-	o.some = o.some[:0]
-	if err != nil {
-		return fmt.Errorf("send the rewards: %w", err)
-	}
 	return nil
 }
 
@@ -212,33 +258,24 @@ func (r *run) completed(s *state, by *terms, saved *sums) (found []reached) {
 	return found
 }
 
-// reachedBefore yields the list of the last run. A run of an older version has none:
-// then all rewards of the month are recorded; or a list without months.
+// reachedBefore yields the list of the last run that ordered rewards. A run of an older
+// version has none: then all rewards of the month are recorded; or a list without months.
 func (r *run) reachedBefore(ctx context.Context) iter.Seq2[reached, error] {
 	return func(yield func(reached, error) bool) {
-		if r.ledger.Current == nil {
+		run := r.ledger.ordered()
+		if run == "" {
 			return
 		}
-		run, month := r.ledger.Current.Run, monthOf(r.ledger.Current.AsOf, 0)
 		if ok, err := r.State.Exists(ctx, r.ledger.reached(run)); err != nil || !ok {
 			if err != nil {
 				yield(reached{}, fmt.Errorf("find the goals reached before: %w", err))
 			}
 			return
 		}
-		object, err := r.State.NewReader(ctx, r.ledger.reached(run), nil)
-		if err != nil {
-			yield(reached{}, fmt.Errorf("read the goals reached before: %w", err))
-			return
-		}
-		defer func() { _ = object.Close() }()
-		for lines := json.NewDecoder(bufio.NewReaderSize(object, 64<<10)); ; {
-			var one reached
-			err := lines.Decode(&one)
-			if err == io.EOF {
-				return
+		for one, err := range objectLines[reached](ctx, r.State, r.ledger.reached(run)) {
+			if one.Month == "" && r.ledger.Current != nil {
+				one.Month = monthOf(r.ledger.Current.AsOf, 0)
 			}
-			one.Month = cmp.Or(one.Month, month)
 			if !yield(one, err) || err != nil {
 				return
 			}

@@ -49,8 +49,9 @@ type Options struct {
 	Rollback      bool // allows a day that is older than what is loaded
 	TakeOver      bool // starts although another run is unfinished
 
-	// Reward receives the rewards of a run, some at a time, before it is finished; a
-	// continued run may repeat them. May be nil: they are in State in any case.
+	// Reward receives the rewards of a run, some at a time, before it is finished, and
+	// those of earlier runs for which it failed; it may get them twice. May be nil: they
+	// are in State in any case.
 	Reward func(ctx context.Context, some []goals.Reward) error
 
 	OnProgress func(Progress) // called periodically, by one goroutine at a time
@@ -99,6 +100,7 @@ type run struct {
 	progress *progressCounter
 	pace     *rate.Limiter
 	counted  counts
+	compared string // the run with whose list of reached goals this one was compared
 	report   Report
 }
 

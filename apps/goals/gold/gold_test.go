@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -316,6 +317,60 @@ func TestShapesOfParquet(t *testing.T) {
 			})
 			if err != nil || rows != 700 || chosen != 140 {
 				t.Errorf("version %d, %s: %d rows, %d chosen, %v", version, codec, rows, chosen, err)
+			}
+		}
+	}
+}
+
+// A long text in a dictionary takes a few bytes in each row of a file, and its length in
+// memory. It is rejected before a row is read, in all columns that are read.
+func TestLongTexts(t *testing.T) {
+	type row struct {
+		PersonID      string     `parquet:"personId,dict"`
+		Name          string     `parquet:"name,dict"`
+		Segment       string     `parquet:"segment,plain"`
+		Language      string     `parquet:"language,dict"`
+		Notifications bool       `parquet:"notifications"`
+		ChosenGoal    *string    `parquet:"chosenGoal,optional,dict"`
+		ChosenAt      *time.Time `parquet:"chosenAt,optional,timestamp(microsecond)"`
+		Notes         string     `parquet:"notes,dict"` // not read
+	}
+	text := func(n int) string { return strings.Repeat("x", n) }
+	long := text(maxText + 1)
+	for _, c := range []struct {
+		name string
+		row  row
+		ok   bool
+	}{
+		{"the limit", row{Name: text(maxText), Segment: text(maxText)}, true},
+		{"in a dictionary", row{Name: long}, false},
+		{"in an optional column", row{ChosenGoal: &long}, false},
+		{"without a dictionary", row{Segment: long}, false},
+		{"in a column that is not read", row{Notes: text(1 << 20)}, true},
+		{"two megabytes in each column", row{PersonID: text(2<<20 - 16), Name: text(2<<20 - 16), Language: text(2<<20 - 16)}, false},
+	} {
+		for _, version := range []int{1, 2} {
+			var b bytes.Buffer
+			w := parquet.NewGenericWriter[row](&b, parquet.DataPageVersion(version), parquet.Compression(&parquet.Snappy),
+				parquet.SkipPageBounds("personId"), parquet.SkipPageBounds("name"), parquet.SkipPageBounds("language"), parquet.SkipPageBounds("notes"))
+			for range rowsAtOnce {
+				if _, err := w.Write([]row{c.row}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			rows := 0
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := parquetRows(t.Context(), bytes.NewReader(b.Bytes()), int64(b.Len()), func(*Customer, *BadRow) error { rows++; return nil })
+			runtime.ReadMemStats(&after)
+			if (err == nil) != c.ok || err != nil && (rows > 0 || !strings.Contains(err.Error(), "a text has")) {
+				t.Errorf("%s, version %d: %d rows, %v", c.name, version, rows, err)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+				t.Errorf("%s, version %d: allocates %d MiB", c.name, version, used>>20)
 			}
 		}
 	}

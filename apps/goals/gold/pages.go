@@ -23,6 +23,7 @@ const (
 	maxPage       = 8 << 20
 	maxDictionary = 2 << 20
 	maxPageValues = 1 << 20
+	maxText       = 4 << 10 // of a text: each row has its own copy, also of one in a dictionary
 )
 
 // oldDictionary is PLAIN_DICTIONARY, which writers of pages of the first version
@@ -31,8 +32,9 @@ const oldDictionary format.Encoding = 2
 
 // checkPages reads all pages and rejects those that would need more memory than
 // allowed: a few bytes can claim to be gigabytes, in a page's header, in a compressed
-// block, and in the length of a run.
-func checkPages(file io.ReaderAt, opened *parquet.File) error {
+// block, and in the length of a run; and a long text in a dictionary can be that of
+// every row. Texts in columns that are not wanted may be longer: they are not read.
+func checkPages(file io.ReaderAt, opened *parquet.File, wanted *parquet.Schema) error {
 	c := &pageCheck{in: bufio.NewReader(nil)}
 	defer c.close()
 	for _, group := range opened.Metadata().RowGroups {
@@ -43,6 +45,8 @@ func checkPages(file io.ReaderAt, opened *parquet.File) error {
 				return fmt.Errorf("column %v is not in the schema", m.PathInSchema)
 			}
 			c.codec, c.repetition, c.definition = m.Codec, leaf.MaxRepetitionLevel, leaf.MaxDefinitionLevel
+			_, read := wanted.Lookup(m.PathInSchema...)
+			c.texts = read && m.Type == format.ByteArray
 			if err := c.column(file, opened.Size(), m); err != nil {
 				return fmt.Errorf("column %v: %w", m.PathInSchema, err)
 			}
@@ -56,6 +60,7 @@ type pageCheck struct {
 	in                     *bufio.Reader
 	codec                  format.CompressionCodec
 	repetition, definition int
+	texts                  bool   // the values are texts, which are read
 	page, plain            []byte // buffers, reused for the next page
 	gzip                   *gzip.Reader
 	zstd                   *zstd.Decoder
@@ -125,8 +130,11 @@ func (c *pageCheck) pageOf(h *format.PageHeader) error {
 	if encoding != format.Plain && encoding != oldDictionary {
 		return fmt.Errorf("a dictionary is encoded with %s; only PLAIN is supported", encoding)
 	}
-	_, err := c.unpack(c.page, int(limit))
-	return err
+	body, err := c.unpack(c.page, int(limit))
+	if err != nil {
+		return err
+	}
+	return c.values(format.Plain, body)
 }
 
 // first checks a page of version 1: levels and values, compressed together, the levels
@@ -148,7 +156,7 @@ func (c *pageCheck) first(encoding format.Encoding, limit int) error {
 			return err
 		}
 	}
-	return checkValues(encoding, body)
+	return c.values(encoding, body)
 }
 
 // second checks a page of version 2: uncompressed levels, then values that may be
@@ -173,7 +181,7 @@ func (c *pageCheck) second(h *format.DataPageHeaderV2, limit int) error {
 			return err
 		}
 	}
-	return checkValues(h.Encoding, body)
+	return c.values(h.Encoding, body)
 }
 
 // unpack decompresses a block that does not exceed the limit.
@@ -237,9 +245,12 @@ func (c *pageCheck) close() {
 	}
 }
 
-func checkValues(encoding format.Encoding, body []byte) error {
+func (c *pageCheck) values(encoding format.Encoding, body []byte) error {
 	switch encoding {
 	case format.Plain:
+		if c.texts {
+			return checkTexts(body)
+		}
 		return nil
 	case oldDictionary, format.RLEDictionary:
 		if len(body) == 0 {
@@ -254,6 +265,21 @@ func checkValues(encoding format.Encoding, body []byte) error {
 		return checkRuns(runs, 1)
 	}
 	return fmt.Errorf("a page is encoded with %s; only PLAIN, RLE and dictionaries are supported", encoding)
+}
+
+// checkTexts checks the lengths of texts, each of which is prefixed with its own.
+func checkTexts(b []byte) error {
+	for len(b) > 0 {
+		text, rest, err := measured(b)
+		if err != nil {
+			return errors.New("a text is longer than its page")
+		}
+		if len(text) > maxText {
+			return fmt.Errorf("a text has %d bytes; the limit is %d", len(text), maxText)
+		}
+		b = rest
+	}
+	return nil
 }
 
 // measured splits off a block that is prefixed with its length.

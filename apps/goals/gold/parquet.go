@@ -67,7 +67,7 @@ func parquetRows[T any](ctx context.Context, file io.ReaderAt, size int64, take 
 	if err := sameColumns[T](opened.Schema()); err != nil {
 		return err
 	}
-	if err := checkPages(file, opened); err != nil {
+	if err := checkPages(file, opened, parquet.SchemaOf(new(T))); err != nil {
 		return fmt.Errorf("the Parquet file is rejected: %w", err)
 	}
 	rows := parquet.NewGenericReader[T](opened)

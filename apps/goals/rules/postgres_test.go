@@ -26,7 +26,7 @@ func startPostgres(t *testing.T) string {
 		return server == nil && make == nil
 	})
 	if at < 0 {
-		t.Skip("SKIPPED: PostgreSQL is not installed (postgres and initdb); set GOALS_POSTGRES to use a server")
+		t.Skip("PostgreSQL is not installed (postgres and initdb); set GOALS_POSTGRES to use a server")
 	}
 	data, err := os.MkdirTemp("", "goals-postgres-")
 	if err != nil {
@@ -99,6 +99,6 @@ func unprivileged(t *testing.T, folder string) *syscall.SysProcAttr {
 		}
 		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
-	t.Skip("SKIPPED: PostgreSQL does not run as root, and there is no other user")
+	t.Skip("PostgreSQL does not run as root, and there is no other user")
 	return nil
 }

@@ -74,7 +74,7 @@ const dialTimeout = 10 * time.Second
 // tunnel, may name others, to which the client connects.
 func onlyLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("Kafka's broker at %s is on another machine, to which credentials would be sent in plain text: write the addresses as tls://host:port", address)
+		return fmt.Errorf("the broker of Kafka at %s is on another machine, to which credentials would be sent in plain text: write the addresses as tls://host:port", address)
 	}
 	return nil
 }

@@ -197,6 +197,7 @@ func (c *Consumer) apply(ctx context.Context, r *kgo.Record) (outcome string, er
 	if err != nil {
 		return "", err
 	}
+	e.Offset = r.Offset
 	goalID, ok, err := c.Goal(ctx, e.Product)
 	if err != nil {
 		return "", err

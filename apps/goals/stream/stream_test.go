@@ -50,6 +50,12 @@ func (s *saved) count() int {
 	return len(s.have)
 }
 
+func (s *saved) balance(key string) goals.Money {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.have[key].CurrentBalance
+}
+
 // setting is a broker, and a consumer that the test starts.
 type setting struct {
 	*testing.T
@@ -321,5 +327,40 @@ func TestBrokerRemembers(t *testing.T) {
 func TestBrokerStaysHome(t *testing.T) {
 	if _, err := StartBroker("", "0.0.0.0:9092", DefaultTopics); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("a broker on all addresses: %v", err)
+	}
+}
+
+// Of events of the same time, which banks stamp with seconds, the last one in the topic
+// counts, whatever its kind and id.
+func TestEventsOfTheSameTime(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Second)
+	money := func(m goals.Money) *goals.Money { return &m }
+	first := goals.Event{Type: goals.Deposit, EventID: "f0000000-0000-4000-8000-000000000001", Product: "SAV", OccurredAt: at, Balance: money(37000)}
+	second := goals.Event{Type: goals.Deposit, EventID: "00000000-0000-4000-8000-000000000002", Product: "SAV", OccurredAt: at, Balance: money(42000)}
+	failed := goals.Event{Type: goals.Reconciliation, Outcome: goals.Failed, EventID: "f0000000-0000-4000-8000-000000000003", Product: "SAV", OccurredAt: at, Balance: money(32000), Deposit: &goals.DepositRef{EventID: first.EventID, OccurredAt: at}}
+	s := newSetting(t)
+	defer s.start()()
+	sent := 0
+	for i, c := range []struct {
+		events []goals.Event
+		want   goals.Money
+	}{
+		{[]goals.Event{first, second}, 42000},
+		{[]goals.Event{second, first}, 37000},
+		{[]goals.Event{failed, second}, 42000},
+		{[]goals.Event{first, second, failed}, 32000},
+	} {
+		person := uuid.NewString()
+		for j := range c.events {
+			c.events[j].PersonID = person
+		}
+		if err := s.producer.Send(t.Context(), c.events...); err != nil {
+			t.Fatal(err)
+		}
+		sent += len(c.events)
+		s.until("all are handled", func() bool { return s.outcomes("written")+s.outcomes("older")+s.outcomes("rejected") == sent })
+		if got := s.table.balance(person + "SAVINGS_ACCOUNT"); got != c.want {
+			t.Errorf("case %d shows %s, want %s", i, got, c.want)
+		}
 	}
 }

@@ -106,8 +106,9 @@ var (
 	unusual sync.Map // names of tests
 )
 
-// Unusual declares that a test's requests are unusually large, so that their units say
-// nothing about the model. Its traffic is not saved.
+// Unusual declares that a test's requests say nothing about the model: they are unusually
+// large, contain a fault on purpose, or are sent once after an upgrade. The traffic of the test
+// is not saved.
 func Unusual(t testing.TB) { unusual.Store(t.Name(), true) }
 
 // save saves the traffic of a test, if the environment asks for it.

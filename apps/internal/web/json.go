@@ -70,16 +70,27 @@ func Handler(log *slog.Logger, answer func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// Fail sends an error.
+// Fail sends an error as JSON.
 func Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
-	var fault *Fault
-	if !errors.As(err, &fault) {
-		if r.Context().Err() != nil {
-			fault = Refuse(http.StatusServiceUnavailable, "stopping", "the request was cancelled")
-		} else {
-			log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-			fault = Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
-		}
-	}
+	fault := FaultOf(r, log, err)
 	Write(w, fault.Status, map[string]*Fault{"error": fault})
+}
+
+// FaultOf returns what a client receives of an error: a Fault as it is, and of any other
+// error that it is internal, after it was logged.
+func FaultOf(r *http.Request, log *slog.Logger, err error) *Fault {
+	var fault *Fault
+	if errors.As(err, &fault) {
+		return fault
+	}
+	if r.Context().Err() != nil {
+		return Refuse(http.StatusServiceUnavailable, "stopping", "the request was cancelled")
+	}
+	log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return internalError()
+}
+
+// internalError is what a client receives of an error or a panic that is in the log.
+func internalError() *Fault {
+	return Refuse(http.StatusInternalServerError, "internal", "internal error; see the server's log")
 }

@@ -59,12 +59,13 @@ func Listen(address string, anyone bool) (net.Listener, error) {
 
 // Serve serves requests until the context ends. It then gives the requests in
 // progress some seconds; their contexts end after the first second, so that long
-// polls and live pages return.
+// polls and live pages return. A handler that panics is logged as an error, with its
+// stack.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	server := &http.Server{
-		Handler:           secured(handler),
+		Handler:           recovered(secured(handler), log),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       2 * time.Minute,
 		IdleTimeout:       3 * time.Minute,

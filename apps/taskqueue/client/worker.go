@@ -104,18 +104,18 @@ func (w *Worker) one(ctx context.Context, claim task.Claim, sent time.Time) {
 			return
 		}
 	}
-	doing, letGo := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer letGo(nil)
-	stop := context.AfterFunc(ctx, func() { letGo(errStopped) })
+	doing, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abandon(nil)
+	stop := context.AfterFunc(ctx, func() { abandon(errStopped) })
 	defer stop()
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		w.keep(doing, claim, sent, letGo)
+		w.keep(doing, claim, sent, abandon)
 	}()
 	result, err := w.do(doing, claim)
 	cause := context.Cause(doing)
-	letGo(nil)
+	abandon(nil)
 	<-kept
 	say, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
@@ -152,11 +152,11 @@ func (w *Worker) do(ctx context.Context, claim task.Claim) (result string, err e
 // the lease, the worker abandons the task before the server gives it to another
 // worker: the worker counts from when it sent the last successful request, the
 // server from when it received it.
-func (w *Worker) keep(ctx context.Context, claim task.Claim, sent time.Time, letGo context.CancelCauseFunc) {
+func (w *Worker) keep(ctx context.Context, claim task.Claim, sent time.Time, abandon context.CancelCauseFunc) {
 	lease := time.Duration(claim.Lease)
 	beat := time.NewTicker(lease / 3)
 	defer beat.Stop()
-	over := time.AfterFunc(lease*9/10-time.Since(sent), func() { letGo(errLost) })
+	over := time.AfterFunc(lease*9/10-time.Since(sent), func() { abandon(errLost) })
 	defer over.Stop()
 	for {
 		select {
@@ -173,7 +173,7 @@ func (w *Worker) keep(ctx context.Context, claim task.Claim, sent time.Time, let
 		case err == nil:
 			over.Reset(lease*9/10 - time.Since(sent))
 		case errors.As(err, &refused) && refused.Status < 500:
-			letGo(errLost)
+			abandon(errLost)
 			return
 		}
 	}

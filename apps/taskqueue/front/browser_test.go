@@ -1,38 +1,19 @@
 package front
 
 import (
-	"context"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/stator-db/stator/apps/internal/browsertest"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
-
-// browser starts a browser, or skips the test if there is none.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is not installed, so pages are not tested in a browser")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU)
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	ctx, late := context.WithTimeout(ctx, 2*time.Minute)
-	t.Cleanup(late)
-	return ctx
-}
 
 // No page is wider than a phone, and the reason of a dead task is within the screen.
 func TestPagesFitAPhone(t *testing.T) {
 	url, c, _ := start(t)
-	ctx := browser(t)
+	ctx := browsertest.Open(t)
 	in, err := c.Submit(t.Context(), "a-queue-with-quite-a-long-name", task.Submission{Type: "a-type-with-a-long-name", MaxAttempts: 1, Key: strings.Repeat("k", 100)})
 	if err != nil {
 		t.Fatal(err)
@@ -44,30 +25,21 @@ func TestPagesFitAPhone(t *testing.T) {
 	if err := c.Fail(t.Context(), claim, task.Report{Reason: "no route to host " + strings.Repeat("x", 200)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/", "/tasks", "/tasks?status=DEAD", "/queues/" + in.Queue + "?status=DEAD", "/tasks/" + in.ID, "/tasks/nonsense"} {
-		if err := chromedp.Do(ctx, chromedp.Navigate(url+path), chromedp.WaitVisible("main")); err != nil {
-			t.Fatal(err)
-		}
-		width, err := chromedp.Run(ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth`))
-		if err != nil || width > 390 {
-			t.Errorf("%s is %d pixels wide, %v", path, width, err)
-		}
+	paths := []string{"/", "/tasks", "/tasks?status=DEAD", "/queues/" + in.Queue + "?status=DEAD", "/tasks/" + in.ID, "/tasks/nonsense"}
+	browsertest.FitsAPhone(ctx, t, url, paths, func(path string) {
 		if strings.HasPrefix(path, "/tasks?status=DEAD") {
 			right, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.querySelector("td.reason").getBoundingClientRect().right`))
-			if err != nil || right > 390 {
+			if err != nil || right > browsertest.Phone {
 				t.Errorf("the reason ends at pixel %v, %v", right, err)
 			}
 		}
-	}
+	})
 }
 
 // The page shows events while it is open, without being reloaded.
 func TestPageIsLive(t *testing.T) {
 	url, c, _ := start(t)
-	ctx := browser(t)
+	ctx := browsertest.Open(t)
 	if err := chromedp.Do(ctx, chromedp.Navigate(url), chromedp.WaitVisible("#queues")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/table"
 )
 
-// undecided is a claim whose task has not been updated: the request that stored it has
-// failed, or is still under way at another server.
+// undecided is a claim that no worker is known to have.
 type undecided struct {
 	entry entry
 	claim table.Claim
-	since time.Time
+	own   bool // of this server, whose request has failed: its worker got an error. Otherwise the request may be under way at another server
+	begin time.Time
+	since time.Time // of the last attempt to decide it
 }
 
 // asideFor is how long a request has to update the task after it has stored the claim,
@@ -25,16 +26,17 @@ const asideFor = 2 * time.Second
 func (s *Service) setAside(e entry, c table.Claim, err error) {
 	var moved *table.Moved
 	var claiming *table.Claiming
+	u := undecided{entry: e, claim: c, own: true, begin: time.Now(), since: time.Now()}
 	switch {
 	case errors.As(err, &claiming):
-		c = claiming.Claim
+		u.claim, u.own = claiming.Claim, false
 	case errors.As(err, &moved), errors.Is(err, table.ErrSlotTaken):
 		return // the table has deleted the claim
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if u, ok := s.aside[keyOf(&c)]; !ok || !u.claim.Same(&c) {
-		s.aside[keyOf(&c)] = undecided{e, c, time.Now()}
+	if old, ok := s.aside[keyOf(&u.claim)]; !ok || !old.claim.Same(&u.claim) {
+		s.aside[keyOf(&u.claim)] = u
 	}
 }
 
@@ -53,21 +55,41 @@ func (s *Service) decide(ctx context.Context) {
 		err := s.abandon(ctx, u)
 		s.again(u.entry) // if the task has changed, the next claim finds that out
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("ending a claim that was not decided failed; it ends when its lease expires", "task", u.claim.Task, "worker", u.claim.Worker, "error", err)
+			s.log.Warn("ending a claim that no worker has failed; retrying", "task", u.claim.Task, "worker", u.claim.Worker, "error", err)
+			s.decideLater(u)
 		}
 	})
 }
 
-// abandon ends an undecided claim. Its task gets an event first, so that a late
-// update for the claim fails.
+// decideLater notes that a claim could not be decided. After its lease it ends like
+// other claims.
+func (s *Service) decideLater(u undecided) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	key := keyOf(&u.claim)
+	if _, newer := s.aside[key]; newer || time.Since(u.begin) > u.claim.Lease {
+		return
+	}
+	u.since = time.Now()
+	s.aside[key] = u
+}
+
+// abandon ends an undecided claim. If its task was not updated, the task gets an event
+// first, so that a late update for the claim fails. If it was, and the worker does not
+// know that, the task is released.
 func (s *Service) abandon(ctx context.Context, u undecided) error {
 	now, ok, err := s.table.ClaimOf(ctx, u.claim)
 	if err != nil || !ok || !now.Same(&u.claim) {
 		return err
 	}
 	t, ok, err := s.table.Get(ctx, u.claim.Task)
-	if err != nil || ok && claims(&t, &now) {
+	switch {
+	case err != nil:
 		return err
+	case !ok || !claims(&t, &now):
+		return s.drop(ctx, now)
+	case u.own:
+		return s.Release(ctx, t.ID, t.Worker, tokenOf(&now).String())
 	}
-	return s.drop(ctx, now)
+	return nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// UsualCount is how many tasks of a status are counted in each queue by default,
-	// and MaxCount the maximum.
+	// UsualCount is how many tasks of a status are counted in each queue by default.
 	UsualCount = 10_000
-	MaxCount   = 10_000_000
+	// MaxCount is the maximum that a caller may set.
+	MaxCount = 10_000_000
 )
 
 // Count counts the tasks of all queues by status, or of one queue. The tasks in
@@ -105,7 +105,7 @@ func (b *brokenCounts) note(e task.EventType) {
 }
 
 // Broken returns the numbers of dead and failed tasks. They are counted when
-// somebody asks, and not more often than every few seconds.
+// a client asks, and not more often than every few seconds.
 func (s *Service) Broken(ctx context.Context) (task.Counts, error) {
 	b := &s.broken
 	b.mutex.Lock()

@@ -155,16 +155,7 @@ func TestClaimAgainAfterAFailure(t *testing.T) {
 // next server. It gets the task without waiting for the lease of the first claim.
 func TestClaimAgainAfterACrash(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := &crash{}
-		c.fault = func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
-			if u, ok := in.(*dynamodb.UpdateItemInput); ok && textOf(u.ExpressionAttributeValues[":last"]) == string(task.Claimed) {
-				c.mutex.Lock()
-				c.dead = true
-				c.mutex.Unlock()
-				return true, errCrashed
-			}
-			return false, nil
-		}
+		c := crashesAt(claimsTask)
 		id, _ := w.live(c, "q", func(ctx context.Context, s *Service, queue string) string {
 			id := submitted(ctx, s, queue)
 			s.Claim(ctx, queue, "w", time.Hour, 3*time.Second)
@@ -290,6 +281,203 @@ func TestWorkersWithTwoClaimsOfOneTask(t *testing.T) {
 		w.good(err)
 		if len(busy) != 1 || len(busy[0].Tasks) != 1 {
 			w.Errorf("at work are %+v", busy)
+		}
+	})
+}
+
+// sentOnce sends the first request of a kind, and loses its reply.
+func sentOnce(which func(any) bool) fault {
+	var lost atomic.Bool
+	return func(ctx context.Context, in any, send func(context.Context, any) error) (bool, error) {
+		if which(in) && lost.CompareAndSwap(false, true) {
+			return true, errors.Join(send(ctx, in), errors.New("the reply is lost"))
+		}
+		return false, nil
+	}
+}
+
+// updatesTo reports whether a request updates a task by an event of a type.
+func updatesTo(in any, e task.EventType) bool {
+	u, ok := in.(*dynamodb.UpdateItemInput)
+	return ok && textOf(u.ExpressionAttributeValues[":last"]) == string(e)
+}
+
+func claimsTask(in any) bool { return updatesTo(in, task.Claimed) }
+
+// One request of a claim fails, so that its worker gets an error. The task and the slot
+// are free again long before the lease of the claim is over.
+func TestFailedClaimsAreGivenBack(t *testing.T) {
+	expires := failsOnce(func(in any) bool { return updatesTo(in, task.Expired) })
+	var claimed atomic.Bool
+	for _, c := range []struct {
+		name  string
+		fault fault
+	}{
+		{"the update of the task", failsOnce(claimsTask)},
+		{"the reply of the update", sentOnce(claimsTask)},
+		{"the update of the task, and the first end of the claim", func() fault {
+			claims := failsOnce(claimsTask)
+			return func(ctx context.Context, in any, send func(context.Context, any) error) (bool, error) {
+				if handled, err := claims(ctx, in, send); handled {
+					return handled, err
+				}
+				return expires(ctx, in, send)
+			}
+		}()},
+		{"the read of the payload", func() fault {
+			fails := failsOnce(func(in any) bool { _, ok := in.(*dynamodb.GetItemInput); return ok && claimed.Load() })
+			return func(ctx context.Context, in any, send func(context.Context, any) error) (bool, error) {
+				if claimsTask(in) {
+					claimed.Store(true)
+				}
+				return fails(ctx, in, send)
+			}
+		}()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				first, stop := w.serverUntil(Options{})
+				w.limited(first, "q", 1)
+				w.submit(first, "q", task.Submission{Payload: text("p")})
+				stop()
+				s, _ := w.faulty(c.fault, Options{}) // it reads the task from the index, which has no payload
+				if _, ok, err := s.Claim(w.Context(), "q", "w", time.Hour, 2*time.Second); ok || err == nil {
+					w.Fatalf("the claim is %v, %v", ok, err)
+				}
+				got, ok, err := s.Claim(w.Context(), "q", "v", time.Hour, 20*time.Second)
+				if !ok || err != nil {
+					w.Fatalf("the claim of another worker is %v, %v", ok, err)
+				}
+				if got.Attempts != 1 {
+					w.Errorf("it is attempt %d: the failed claim counts", got.Attempts)
+				}
+				time.Sleep(5 * time.Second)
+				if broken := w.promises("q"); len(broken) > 0 {
+					w.Error(broken)
+				}
+				if n, m := len(w.items("WORKER#w")), len(w.items("QUEUE#q")); n != 0 || m != 1 {
+					w.Errorf("%d claims of the first worker and %d slots are left", n, m)
+				}
+				w.good(s.Heartbeat(w.Context(), got.ID, "v", got.Token))
+			})
+		})
+	}
+}
+
+// A claim of a worker succeeds while the same worker claims the task by a second request. The
+// task stays with the claim.
+func TestClaimByTwoRequests(t *testing.T) {
+	inWorld(t, func(w *world) {
+		going := make(chan struct{})
+		a, _ := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if claimsTask(in) {
+				<-going
+			}
+			return false, nil
+		}, Options{})
+		b := w.server(Options{})
+		in := w.submit(b, "q", task.Submission{})
+		result := make(chan task.Claim)
+		go func() {
+			c, err := a.ClaimTask(w.Context(), in.ID, "w", time.Hour)
+			w.good(err)
+			result <- c
+		}()
+		time.Sleep(time.Second)
+		_, err := b.ClaimTask(w.Context(), in.ID, "w", time.Hour)
+		w.refused(err, Conflict)
+		close(going)
+		c := <-result
+		time.Sleep(10 * time.Second)
+		w.is(b, in.ID, task.Processing)
+		w.good(b.Heartbeat(w.Context(), c.ID, "w", c.Token))
+	})
+}
+
+// crashesAt makes a server crash instead of sending a request of a kind.
+func crashesAt(which func(any) bool) *crash {
+	c := new(crash)
+	c.fault = func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+		if !which(in) {
+			return false, nil
+		}
+		c.mutex.Lock()
+		c.dead = true
+		c.mutex.Unlock()
+		return true, errCrashed
+	}
+	return c
+}
+
+// A server crashes between the end of a task and the deletion of its claim. Another
+// server reads the record of the claim after that of the end: they are in different shards of
+// the stream. It ends the claim within seconds, not when the lease is over.
+func TestClaimReadAfterTheEndOfItsTask(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.serverWith(crashesAt(func(in any) bool { _, ok := in.(*dynamodb.DeleteItemInput); return ok }))
+		b := w.server(Options{})
+		w.limited(b, "q", 1)
+		w.submit(b, "q", task.Submission{})
+		c, ok, err := a.Claim(w.Context(), "q", "w", time.Hour, 2*time.Second)
+		if !ok || err != nil {
+			w.Fatal(ok, err)
+		}
+		time.Sleep(time.Second)
+		w.good(a.Complete(w.Context(), c.ID, "w", c.Token, ""))
+		time.Sleep(time.Second)
+		w.is(b, c.ID, task.Completed)
+		b.mutex.Lock()
+		claim := b.leases[leaseKey{c.ID, "w", 2}].Claim
+		b.mutex.Unlock()
+		b.knowClaim(claim, true) // as if the shard of the claim were read last
+		b.knowClaim(claim, false)
+		time.Sleep(10 * time.Second)
+		if n, m := len(w.items("WORKER#w")), len(w.items("QUEUE#q")); n != 0 || m != 0 {
+			w.Errorf("%d claims and %d slots are left", n, m)
+		}
+	})
+}
+
+// A claim of a long task is compared with its task once.
+func TestClaimsOfLongTasksAreReadOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var reads atomic.Int64
+		s, _ := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if g, ok := in.(*dynamodb.GetItemInput); ok && textOf(g.Key["SK"]) == "META" {
+				reads.Add(1)
+			}
+			return false, nil
+		}, Options{})
+		w.submit(s, "q", task.Submission{})
+		c := w.claim(s, "q", "w")
+		before := reads.Load()
+		for range 20 {
+			time.Sleep(span / 2)
+			w.good(s.Heartbeat(w.Context(), c.ID, "w", c.Token))
+		}
+		if n := reads.Load() - before; n != 1 {
+			w.Errorf("the task was read %d times", n)
+		}
+		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
+	})
+}
+
+// A worker ends a task with a token whose slot is not that of the claim. It is refused, so the
+// slot is freed by the token that was given to the worker.
+func TestTokenWithAnotherSlot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.server(Options{})
+		w.limited(s, "q", 1)
+		w.submit(s, "q", task.Submission{})
+		c := w.claim(s, "q", "w")
+		for _, token := range []string{"2.0.q", "2.2.q"} {
+			w.refused(s.Complete(w.Context(), c.ID, "w", token, ""), Conflict)
+			w.is(s, c.ID, task.Processing)
+		}
+		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
+		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, "")) // repeated
+		if n := len(w.items("QUEUE#q")); n != 0 {
+			w.Errorf("%d slots are left", n)
 		}
 	})
 }

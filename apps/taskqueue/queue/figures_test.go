@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/stator-db/stator/apps/taskqueue/table"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
@@ -102,7 +103,26 @@ func TestLimitsByOne(t *testing.T) {
 			t.Errorf("%s: %d is accepted", name, c.most+1)
 		}
 	}
-	if got := fmt.Sprint(maxQueues, maxWaiting, Unlimited("q").MaxPending); got != "1000 10000 100000" {
-		t.Errorf("the limits of queues, waiting workers and waiting tasks are %s", got)
+	if got := fmt.Sprint(maxQueues, maxWaiting, Unlimited("q").MaxPending, table.Shards); got != "1000 10000 100000 4" {
+		t.Errorf("the limits of queues, waiting workers and waiting tasks, and the shards are %s", got)
 	}
+}
+
+// A worker without claims is listed for 15 minutes after it was seen.
+func TestWorkersAreForgotten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		s := w.server(Options{Poll: time.Second})
+		w.submit(s, "q", task.Submission{})
+		c := w.claim(s, "q", "w")
+		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
+		for _, step := range []struct {
+			wait time.Duration
+			want int
+		}{{14*time.Minute + 50*time.Second, 1}, {2 * time.Minute, 0}} {
+			time.Sleep(step.wait)
+			if n := len(w.items("WORKERS")); n != step.want {
+				w.Errorf("after another %v there are %d workers, want %d", step.wait, n, step.want)
+			}
+		}
+	})
 }

@@ -155,7 +155,7 @@ func TestClocksThatJump(t *testing.T) {
 }
 
 // A task that waits too long becomes dead.
-func TestOldTasksAreBuried(t *testing.T) {
+func TestOldTasksBecomeDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s := w.server(Options{MaxAge: 10 * time.Minute, Poll: time.Second})
 		old := w.submit(s, "q", task.Submission{})

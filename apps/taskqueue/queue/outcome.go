@@ -76,13 +76,13 @@ func (s *Service) Complete(ctx context.Context, id, worker, token, result string
 	before := task.Task{ID: id, Queue: h.token.Queue, Created: h.created, Status: task.Processing, Worker: worker, Slot: h.token.Slot, Seq: h.token.Seq}
 	now := s.at()
 	e := task.Event{Type: task.Done, At: now, Detail: task.Detail{Worker: worker, Result: result, Keep: now.Add(s.keep).Unix()}}
-	return s.end(ctx, h, before, e)
+	return s.end(ctx, h, before, e, table.With{Drop: h.claim(), Unread: true})
 }
 
 // end writes the event by which a worker ends its claim of a task.
-func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Event) error {
+func (s *Service) end(ctx context.Context, h holder, before task.Task, e task.Event, with table.With) error {
 	e.Seq = before.Seq + 1
-	_, err := s.table.Append(ctx, before, e, table.With{Drop: h.claim()})
+	_, err := s.table.Append(ctx, before, e, with)
 	var moved *table.Moved
 	if errors.As(err, &moved) {
 		return s.repeated(ctx, h, e.Type, moved.Now)
@@ -152,7 +152,7 @@ func (s *Service) Fail(ctx context.Context, id, worker, token string, f Failure)
 			e.Type, e.RunAt, e.Keep, status = task.DeadLettered, time.Time{}, now.Add(s.keep).Unix(), task.Dead
 		}
 	}
-	return status, s.end(ctx, h, *t, e)
+	return status, s.end(ctx, h, *t, e, table.With{Drop: h.claim()})
 }
 
 // Release gives a task back as if it had not been claimed.
@@ -161,10 +161,11 @@ func (s *Service) Release(ctx context.Context, id, worker, token string) error {
 	if err != nil || t == nil {
 		return err
 	}
+	e := task.Event{Type: task.Released, At: s.at(), Detail: task.Detail{Worker: worker}}
 	if t.Seq > task.MaxSeq-100 {
-		return s.end(ctx, h, *t, task.Event{Type: task.DeadLettered, At: s.at(), Detail: task.Detail{Worker: worker, Reason: "it was released too often", Keep: s.at().Add(s.keep).Unix()}})
+		e.Type, e.Reason, e.Keep = task.DeadLettered, "it was released too often", e.At.Add(s.keep).Unix()
 	}
-	return s.end(ctx, h, *t, task.Event{Type: task.Released, At: s.at(), Detail: task.Detail{Worker: worker}})
+	return s.end(ctx, h, *t, e, table.With{Drop: h.claim()})
 }
 
 // holding reads a task that a worker has claimed. The task is nil if the worker
@@ -239,9 +240,11 @@ func (s *Service) force(ctx context.Context, id string, what task.EventType, alr
 		case err == nil:
 			s.metrics.events.WithLabelValues(t.Queue, string(what)).Inc()
 			if with.Drop != nil {
-				err = s.table.Ended(ctx, with.Drop)
+				if err := s.table.Ended(ctx, with.Drop); err != nil { // the step is stored
+					s.log.Warn("the claim of a task that has ended is not deleted yet", "task", id, "error", err)
+				}
 			}
-			return now, err
+			return now, nil
 		case !errors.As(err, &moved):
 			return t, err
 		}

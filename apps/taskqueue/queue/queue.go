@@ -116,7 +116,9 @@ func pop(h *[]*entry) *entry {
 // that no clock that jumps, here or elsewhere, expires a lease early.
 type lease struct {
 	table.Claim
+	first    time.Time // when the server read of the claim
 	seen     time.Time
+	compared bool      // with the task, once
 	moved    time.Time // when the server saw that the task has moved on; zero if it has not
 	expiring bool
 }
@@ -135,6 +137,11 @@ func keyOf(c *table.Claim) leaseKey { return leaseKey{c.Task, c.Worker, c.Seq} }
 func (l *lease) over() bool {
 	return time.Since(l.seen) > l.Lease || !l.moved.IsZero() && time.Since(l.moved) > movedWait
 }
+
+// unsure reports whether the task may have moved on before the server read of the claim,
+// which is in another shard of the stream. Most claims are deleted before movedWait, so
+// that their tasks need not be read.
+func (l *lease) unsure() bool { return !l.compared && time.Since(l.first) > movedWait }
 
 // movedWait is how long a server waits for another one to delete a claim.
 const movedWait = 5 * time.Second
@@ -259,7 +266,7 @@ func (s *Service) knowClaim(c table.Claim, removed bool) {
 		}
 	case removed:
 	case old == nil:
-		l := &lease{Claim: c, seen: time.Now()}
+		l := &lease{Claim: c, first: time.Now(), seen: time.Now()}
 		s.leases[key] = l
 		s.claims[c.Task] = append(s.claims[c.Task], l)
 	case c.Beat > old.Beat:

@@ -52,11 +52,15 @@ func (s *Service) Started(ctx context.Context) error {
 	}
 }
 
-// Healthy returns nil while the stream is followed.
+// Healthy returns nil while the stream is followed and events can be written.
 func (s *Service) Healthy(context.Context) error {
 	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.healthy
+	err := s.healthy
+	s.mutex.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.table.Healthy()
 }
 
 func (s *Service) health(err error) {
@@ -136,32 +140,45 @@ func (s *Service) read(ctx context.Context) error {
 	if err := s.readClaims(ctx); err != nil {
 		return err
 	}
-	return s.dropMoved(ctx)
+	return s.dropMoved(ctx, func(*lease) bool { return true })
 }
 
 // dropMoved ends the claims whose tasks have moved on: a server has crashed before it
-// deleted them.
-func (s *Service) dropMoved(ctx context.Context) error {
+// deleted them. It examines those that a function selects.
+func (s *Service) dropMoved(ctx context.Context, which func(*lease) bool) error {
 	s.mutex.Lock()
-	all := make([]table.Claim, 0, len(s.leases))
+	var some []table.Claim
 	for _, l := range s.leases {
-		all = append(all, l.Claim)
+		if which(l) {
+			l.compared = true
+			some = append(some, l.Claim)
+		}
 	}
 	s.mutex.Unlock()
 	var failed atomic.Pointer[error]
-	inParallel(all, func(c table.Claim) {
+	inParallel(some, func(c table.Claim) {
 		t, ok, err := s.table.Get(ctx, c.Task)
 		if err == nil && (!ok || t.Seq >= c.Seq && !claims(&t, &c)) {
 			err = s.drop(ctx, c)
 		}
 		if err != nil {
 			failed.Store(&err)
+			s.compareAgain(c)
 		}
 	})
 	if err := failed.Load(); err != nil {
 		return *err
 	}
 	return nil
+}
+
+// compareAgain notes that a claim could not be compared with its task.
+func (s *Service) compareAgain(c table.Claim) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if l := s.leases[keyOf(&c)]; l != nil {
+		l.compared, l.first = false, time.Now()
+	}
 }
 
 // drop ends a claim that its task does not have.
@@ -303,8 +320,12 @@ func (s *Service) wakeDelayed(ctx context.Context) {
 	})
 }
 
-// endLeases takes tasks away from workers that have stopped sending heartbeats.
+// endLeases takes tasks away from workers that have stopped sending heartbeats, and ends
+// claims whose tasks have moved on.
 func (s *Service) endLeases(ctx context.Context) {
+	if err := s.dropMoved(ctx, (*lease).unsure); err != nil && ctx.Err() == nil {
+		s.log.Warn("comparing claims with their tasks failed; retrying", "error", err)
+	}
 	s.mutex.Lock()
 	var over []table.Claim
 	for _, l := range s.leases {
@@ -449,12 +470,12 @@ func (s *Service) expireOld(ctx context.Context, name string) error {
 // inParallel calls a function for each element of a list, eight at a time.
 func inParallel[T any](list []T, do func(T)) {
 	var group sync.WaitGroup
-	turns := make(chan struct{}, 8)
+	running := make(chan struct{}, 8)
 	for _, x := range list {
-		turns <- struct{}{}
+		running <- struct{}{}
 		group.Go(func() {
 			do(x)
-			<-turns
+			<-running
 		})
 	}
 	group.Wait()

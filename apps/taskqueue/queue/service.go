@@ -364,14 +364,15 @@ func (s *Service) take(ctx context.Context, e entry, worker string, lease time.D
 	s.metrics.events.WithLabelValues(e.Queue, string(task.Claimed)).Inc()
 	s.metrics.waited.Observe(now.Sub(laterOf(e.Created, e.RunAt)).Seconds())
 	if taken.Payload == nil {
-		whole, ok, err := s.table.Get(ctx, e.ID)
-		if err != nil || !ok {
-			return task.Claim{}, fmt.Errorf("read task %s, which was just claimed: %w", e.ID, err)
+		if taken, err = s.Get(ctx, e.ID); err != nil {
+			s.setAside(e, claim, err)
+			return task.Claim{}, fmt.Errorf("read the claimed task: %w", err)
 		}
-		taken = whole
 	}
-	return task.Claim{Task: taken, Token: task.Token{Seq: event.Seq, Slot: slot, Queue: e.Queue}.String(), Lease: task.Duration(lease)}, nil
+	return task.Claim{Task: taken, Token: tokenOf(&claim).String(), Lease: task.Duration(lease)}, nil
 }
+
+func tokenOf(c *table.Claim) task.Token { return task.Token{Seq: c.Seq, Slot: c.Slot, Queue: c.Queue} }
 
 func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -24,50 +24,69 @@ type later struct {
 	waiting []*laterWrite
 	pending map[string]*laterWrite // by key, until they are durable
 	senders int
+	running sync.WaitGroup  // the senders
+	ctx     context.Context // of their requests; nil before the first one
+	cancel  func()
+	closed  bool
+	failing map[*laterWrite]time.Time // first writes of the batches that fail, since when
+	why     error                     // the last error
 }
 
 const (
 	maxLaterSenders = 2
-	maxLaterBatch   = 25     // of BatchWriteItem
-	maxLaterWrites  = 10_000 // that wait; further ones wait for space
+	maxLaterBatch   = 25 // of BatchWriteItem
 	maxLaterWait    = 5 * time.Second
+	usualBacklog    = 10_000
 )
 
 // laterWrite is one write.
 type laterWrite struct {
 	key     string
 	request types.WriteRequest
-	then    func()        // called when the write is durable; may be nil
+	then    []func()      // called when the write is durable
 	done    chan struct{} // closed after that
 }
 
-// write returns a write that has the same key and is not durable yet, or else adds
-// this one. Writes of the same key have the same content.
-func (l *later) write(ctx context.Context, t *Table, w *laterWrite) (*laterWrite, error) {
+// write adds a write. If a write of the same key is not durable yet, it has the same
+// content, and write returns that one after it has added what follows this one.
+func (l *later) write(t *Table, w *laterWrite) *laterWrite {
 	w.done = make(chan struct{})
 	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	if same := l.pending[w.key]; same != nil {
-		l.mutex.Unlock()
-		return same, nil
+		same.then = append(same.then, w.then...)
+		return same
 	}
 	if l.pending == nil {
 		l.pending = make(map[string]*laterWrite)
 	}
-	var before *laterWrite // until it is durable, there is no space
-	if n := len(l.waiting); n >= maxLaterWrites {
-		before = l.waiting[n-maxLaterWrites]
-	}
 	l.pending[w.key] = w
 	l.waiting = append(l.waiting, w)
-	if l.senders < maxLaterSenders {
+	if l.senders < maxLaterSenders && !l.closed {
+		if l.ctx == nil {
+			l.ctx, l.cancel = context.WithCancel(context.Background())
+		}
 		l.senders++
-		go l.send(t)
+		l.running.Go(func() { l.send(t) })
 	}
-	l.mutex.Unlock()
-	if before == nil {
-		return w, nil
+	return w
+}
+
+// full returns a write to wait for if as many writes are not durable as may, and else nil.
+func (l *later) full(most int) *laterWrite {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	over := len(l.pending) - most
+	if over < 0 {
+		return nil
 	}
-	return w, before.wait(ctx)
+	if n := len(l.waiting); n > 0 {
+		return l.waiting[min(over, n-1)]
+	}
+	for _, sending := range l.pending {
+		return sending
+	}
+	return nil
 }
 
 // wait waits until the write is durable, but not for long: while the table cannot be
@@ -130,16 +149,28 @@ func (l *later) send(t *Table) {
 			return
 		}
 		for _, w := range batch {
-			if w.then != nil {
-				w.then()
-			}
+			l.finish(w)
 		}
+	}
+}
+
+// finish calls what follows a write that is durable. More may be added meanwhile.
+func (l *later) finish(w *laterWrite) {
+	for {
 		l.mutex.Lock()
-		for _, w := range batch {
+		then := w.then
+		w.then = nil
+		if then == nil {
 			delete(l.pending, w.key)
 			close(w.done)
 		}
 		l.mutex.Unlock()
+		if then == nil {
+			return
+		}
+		for _, call := range then {
+			call()
+		}
 	}
 }
 
@@ -151,47 +182,112 @@ func (l *later) sendAll(t *Table, batch []*laterWrite) bool {
 		requests[i] = w.request
 	}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(l.ctx, 30*time.Second)
 		out, err := t.DB.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{Name: requests}})
 		cancel()
 		if err == nil {
 			if requests = out.UnprocessedItems[Name]; len(requests) == 0 {
+				l.note(batch[0], nil)
 				return true
 			}
 			err = fmt.Errorf("%d of %d writes were not processed", len(requests), len(batch))
 		}
-		if t.closed.Load() {
+		if l.ctx.Err() != nil {
 			return false
 		}
+		l.note(batch[0], err)
 		t.failed(fmt.Errorf("write events or delete claims, which is repeated: %w", err))
-		time.Sleep(wait/2 + rand.N(wait))
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
 	}
 }
 
-// writeEvent writes the item of an event later.
-func (t *Table) writeEvent(ctx context.Context, id string, e *task.Event, then func()) (*laterWrite, error) {
-	i, err := t.eventItem(id, e)
-	if err != nil {
-		return nil, err
+// note records whether a batch fails, by its first write.
+func (l *later) note(first *laterWrite, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	_, before := l.failing[first]
+	switch {
+	case err == nil:
+		delete(l.failing, first)
+		return
+	case l.failing == nil:
+		l.failing = make(map[*laterWrite]time.Time)
 	}
+	if l.why = err; !before {
+		l.failing[first] = time.Now()
+	}
+}
+
+// healthy returns an error if a batch has failed for some time.
+func (l *later) healthy() error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, since := range l.failing {
+		if d := time.Since(since); d >= maxLaterWait {
+			return fmt.Errorf("events or deletions of claims cannot be written since %v: %w", d.Truncate(time.Second), l.why)
+		}
+	}
+	return nil
+}
+
+// close ends the senders.
+func (l *later) close() {
+	l.mutex.Lock()
+	l.closed = true
+	cancel := l.cancel
+	l.mutex.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	l.running.Wait()
+}
+
+// writeEvent writes the item of an event later.
+func (t *Table) writeEvent(id string, e *task.Event, then ...func()) *laterWrite {
 	seq := e.Seq
-	return t.events.write(ctx, t, &laterWrite{
-		key: eventName(id, seq), request: types.WriteRequest{PutRequest: &types.PutRequest{Item: i}},
-		then: func() {
-			t.durable.mark(id, seq)
-			if then != nil {
-				then()
-			}
-		},
+	return t.events.write(t, &laterWrite{
+		key: eventName(id, seq), request: types.WriteRequest{PutRequest: &types.PutRequest{Item: t.eventItem(id, e)}},
+		then: append([]func(){func() { t.durable.mark(id, seq) }}, then...),
 	})
 }
 
 // deleteClaim deletes a claim later, without a condition. The task must have an event
 // of the claim's number or a later one: then the key is never used again.
-func (t *Table) deleteClaim(ctx context.Context, c *Claim) (*laterWrite, error) {
-	return t.claims.write(ctx, t, &laterWrite{
+func (t *Table) deleteClaim(c *Claim) {
+	t.claims.write(t, &laterWrite{
 		key: c.Worker + " " + c.sort(), request: types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: claimKey(c)}},
 	})
+}
+
+// space waits for space for what a step writes later. A step calls it before it stores
+// anything, so that it does not fail when its task is stored.
+func (t *Table) space(ctx context.Context) error {
+	for _, l := range []*later{&t.events, &t.claims} {
+		if w := l.full(t.backlog()); w != nil {
+			if err := w.wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Table) backlog() int {
+	if t.Backlog == 0 {
+		return usualBacklog
+	}
+	return t.Backlog
+}
+
+// Healthy returns an error if writes in the background have failed for some time.
+func (t *Table) Healthy() error {
+	if err := t.events.healthy(); err != nil {
+		return err
+	}
+	return t.claims.healthy()
 }
 
 // Ended waits until the event that ended a claim is written and the claim is
@@ -218,8 +314,12 @@ func (t *Table) Flush(ctx context.Context) error {
 	return t.claims.flush(ctx)
 }
 
-// Close ends the repetition of writes that fail.
-func (t *Table) Close() { t.closed.Store(true) }
+// Close ends the writes in the background; those that are not durable are lost. The
+// next reader of their tasks or claims repairs that.
+func (t *Table) Close() {
+	t.events.close()
+	t.claims.close()
+}
 
 func (t *Table) failed(err error) {
 	if t.Failed != nil {

@@ -61,8 +61,8 @@ func (t *Table) History(ctx context.Context, id string) ([]task.Event, error) {
 	}
 	if last := now.LastEvent(); ok && last.Type != "" && known == now.Seq-1 {
 		events = append(events, last)
-		if _, err := t.writeEvent(ctx, id, &last, nil); err != nil {
-			return nil, err
+		if t.events.full(t.backlog()) == nil {
+			t.writeEvent(id, &last)
 		}
 	}
 	return events, nil

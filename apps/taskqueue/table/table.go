@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,9 +34,12 @@ type Table struct {
 	// Failed is called when a write that no reply waits for has failed. May be nil.
 	Failed func(error)
 
+	// Backlog is how many events, and how many deletions of claims, may be stored later than their tasks.
+	// Zero means 10,000. Requests fail while there is no space.
+	Backlog int
+
 	events, claims later // writes that no reply waits for
 	durable        durable
-	closed         atomic.Bool
 }
 
 type (

@@ -82,6 +82,9 @@ func (t *Table) Reserve(ctx context.Context, key, id, hash string, now time.Time
 
 // Create stores a new task. If a task with the id exists, it returns that.
 func (t *Table) Create(ctx context.Context, now task.Task) (stored task.Task, created bool, err error) {
+	if err := t.space(ctx); err != nil {
+		return now, false, err
+	}
 	_, err = t.DB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: tableName(), Item: metaItem(&now), ConditionExpression: aws.String(absent),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -93,8 +96,8 @@ func (t *Table) Create(ctx context.Context, now task.Task) (stored task.Task, cr
 		return now, false, fmt.Errorf("store task %s: %w", now.ID, err)
 	}
 	e := now.LastEvent()
-	_, err = t.writeEvent(ctx, now.ID, &e, nil)
-	return now, err == nil, err
+	t.writeEvent(now.ID, &e)
+	return now, true, nil
 }
 
 // With is the change of a claim that an event causes.
@@ -105,6 +108,10 @@ type With struct {
 	// Still requires that there was no heartbeat since: the dropped claim's
 	// beat must be unchanged.
 	Still bool
+
+	// Unread means that the task before was not read: its slot is what a worker
+	// says, and is compared as well.
+	Unread bool
 }
 
 // Append appends an event. The condition of one update of the task decides; the
@@ -115,13 +122,16 @@ type With struct {
 //     PROCESSING without a claim that expires. If the task is not updated, they are
 //     deleted, or expire.
 //   - The event's own item follows, then the deletion of the claim that has ended.
-//     Until then the task contains the event, and whoever finds the claim ends it.
+//     Until then the task contains the event, and the server that finds the claim ends it.
 //
 // Unknown fields of the task before may be zero, except id, queue, status and seq;
 // the worker is compared if it is set.
 func (t *Table) Append(ctx context.Context, before task.Task, e task.Event, with With) (task.Task, error) {
 	now, err := before.After(e)
 	if err != nil {
+		return before, err
+	}
+	if err := t.space(ctx); err != nil {
 		return before, err
 	}
 	if err := t.settle(ctx, &before); err != nil {
@@ -137,15 +147,15 @@ func (t *Table) Append(ctx context.Context, before task.Task, e task.Event, with
 			return before, err
 		}
 	}
-	if err := t.update(ctx, &before, &now, &e); err != nil {
+	if err := t.update(ctx, &before, &now, &e, with.Unread); err != nil {
 		var moved *Moved
 		if errors.As(err, &moved) && with.Take != nil {
 			return before, errors.Join(err, t.drop(ctx, with.Take))
 		}
 		return before, err
 	}
-	_, err = t.writeEvent(ctx, before.ID, &e, t.dropAfter(ctx, with.Drop))
-	return now, err
+	t.writeEvent(before.ID, &e, t.dropAfter(ctx, with.Drop)...)
+	return now, nil
 }
 
 // settle makes sure that the last event of a task is in the table. Usually this
@@ -176,17 +186,23 @@ func (t *Table) settle(ctx context.Context, before *task.Task) error {
 // settleWait is how long a server waits for the event that another server writes.
 const settleWait = 100 * time.Millisecond
 
-// repair writes the last event of a task, and waits until it is durable.
+// repair stores the last event of a task, unless it is in the table. It does not
+// overwrite: if a server of an earlier version, which stores events together with their
+// tasks, has continued the task, Last is not of the last event.
 func (t *Table) repair(ctx context.Context, now *task.Task) error {
 	e := now.LastEvent()
-	if e.Type == "" { // stored by an earlier version, together with its event
+	if e.Type == "" || t.durable.has(now.ID, now.Seq) { // without a type it was stored by an earlier version
 		return nil
 	}
-	w, err := t.writeEvent(ctx, now.ID, &e, nil)
-	if err != nil {
-		return err
+	if w := t.events.find(eventName(now.ID, now.Seq)); w != nil {
+		return w.wait(ctx)
 	}
-	return w.wait(ctx)
+	_, err := t.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: tableName(), Item: t.eventItem(now.ID, &e), ConditionExpression: aws.String(absent)})
+	if _, exists := refused(err); err != nil && !exists {
+		return fmt.Errorf("store event %d of task %s: %w", e.Seq, now.ID, err)
+	}
+	t.durable.mark(now.ID, now.Seq)
+	return nil
 }
 
 // intend stores a claim and takes its slot before the task is updated.
@@ -216,7 +232,10 @@ func (t *Table) intend(ctx context.Context, c *Claim) error {
 		if f := of(old); f("taskId") == c.Task && f("workerId") == c.Worker && f.int("seq") == c.Seq {
 			return nil // this request, repeated by the SDK
 		}
-		return errors.Join(ErrSlotTaken, t.withdraw(ctx, c))
+		if err := t.withdraw(ctx, c); err != nil {
+			return err
+		}
+		return ErrSlotTaken
 	}
 	if err != nil {
 		return fmt.Errorf("take slot %d of queue %s: %w", c.Slot, c.Queue, err)
@@ -258,8 +277,8 @@ func (t *Table) drop(ctx context.Context, c *Claim) error {
 	if err := t.free(ctx, c); err != nil {
 		return err
 	}
-	_, err := t.deleteClaim(ctx, c)
-	return err
+	t.deleteClaim(c)
+	return nil
 }
 
 // free frees the slot of a claim, if it has one.
@@ -292,7 +311,7 @@ func (t *Table) FreeOrphan(ctx context.Context, slot Claim) (bool, error) {
 // dropAfter frees the slot of a claim that has ended, and returns the function that
 // deletes the claim, which is called when the event is durable. If the slot cannot be
 // freed, the claim stays until it expires, and the slot with it.
-func (t *Table) dropAfter(ctx context.Context, c *Claim) func() {
+func (t *Table) dropAfter(ctx context.Context, c *Claim) []func() {
 	if c == nil {
 		return nil
 	}
@@ -300,7 +319,7 @@ func (t *Table) dropAfter(ctx context.Context, c *Claim) func() {
 		t.failed(err)
 		return nil
 	}
-	return func() { t.deleteClaim(context.Background(), c) }
+	return []func(){func() { t.deleteClaim(c) }}
 }
 
 // Drop ends a claim whose task has moved on, or whose task was never updated. In the
@@ -354,8 +373,8 @@ func refused(err error) (old item, ok bool) {
 }
 
 // update changes a task from before to after, if it is unchanged.
-func (t *Table) update(ctx context.Context, before, after *task.Task, e *task.Event) error {
-	_, err := t.DB.UpdateItem(ctx, updateOf(before, after))
+func (t *Table) update(ctx context.Context, before, after *task.Task, e *task.Event, unread bool) error {
+	_, err := t.DB.UpdateItem(ctx, updateOf(before, after, unread))
 	old, ok := refused(err)
 	switch {
 	case !ok && err != nil:
@@ -374,13 +393,17 @@ func (t *Table) update(ctx context.Context, before, after *task.Task, e *task.Ev
 
 // updateOf sets the attributes that differ between before and after, on the
 // condition that the task is unchanged.
-func updateOf(before, after *task.Task) *dynamodb.UpdateItemInput {
+func updateOf(before, after *task.Task, unread bool) *dynamodb.UpdateItemInput {
 	names, values := map[string]string{"#status": "status"}, item{":was": number(before.Seq), ":from": text(string(before.Status)), ":queue": text(before.Queue)}
 	condition := "seq = :was AND #status = :from AND #queue = :queue"
 	names["#queue"] = "queue"
 	if before.Worker != "" {
 		condition += " AND workerId = :worker"
 		values[":worker"] = text(before.Worker)
+	}
+	if unread { // only tasks of queues with a limit have a slot
+		condition += " AND (attribute_not_exists(slot) OR slot = :slot)"
+		values[":slot"] = number(before.Slot)
 	}
 	was, is := state(before), state(after)
 	delete(was, "last") // not known of every task
@@ -429,16 +452,26 @@ func same(a, b value) bool {
 // Beat counts a heartbeat. It returns false if the claim no longer exists or has
 // expired.
 func (t *Table) Beat(ctx context.Context, worker, id string, seq int) (bool, error) {
+	c := Claim{Worker: worker, Task: id, Seq: seq}
+	ok, err := t.beat(ctx, &c)
+	if err != nil || ok {
+		return ok, err
+	}
+	c.sk = "TASK#" + id // of an earlier version
+	return t.beat(ctx, &c)
+}
+
+func (t *Table) beat(ctx context.Context, c *Claim) (bool, error) {
 	_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: tableName(), Key: claimKey(&Claim{Worker: worker, Task: id, Seq: seq}),
-		UpdateExpression: aws.String("ADD beat :one"), ConditionExpression: aws.String("seq = :seq AND ended = :false"),
-		ExpressionAttributeValues: item{":one": number(1), ":seq": number(seq), ":false": boolean(false)},
+		TableName: tableName(), Key: claimKey(c), UpdateExpression: aws.String("ADD beat :one"),
+		ConditionExpression:       aws.String("seq = :seq AND (attribute_not_exists(ended) OR ended = :false)"),
+		ExpressionAttributeValues: item{":one": number(1), ":seq": number(c.Seq), ":false": boolean(false)},
 	})
 	if _, ok := refused(err); ok {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("extend the claim of %s on task %s: %w", worker, id, err)
+		return false, fmt.Errorf("extend the claim of %s on task %s: %w", c.Worker, c.Task, err)
 	}
 	return true, nil
 }

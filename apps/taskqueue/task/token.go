@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Token is the content of a claim's token. It needs no signature: the table
-// compares all of it.
+// Token is the content of a claim's token. It needs no signature: the conditions of
+// writes compare all of it.
 type Token struct {
 	Seq   int // number of the event that created the claim; unique within the task
 	Slot  int

@@ -194,7 +194,7 @@ func (f *file) contents(v any) []byte {
 
 // place sets the size of a page, and returns the matrix from its coordinates to
 // points from the top left corner of the page as it is shown.
-func (page *Page) place(f *file, whole dict) matrix {
+func (p *Page) place(f *file, whole dict) matrix {
 	box := f.floats(whole["CropBox"])
 	if len(box) != 4 || box[0] == box[2] || box[1] == box[3] {
 		box = f.floats(whole["MediaBox"])
@@ -204,15 +204,15 @@ func (page *Page) place(f *file, whole dict) matrix {
 	}
 	x0, x1 := math.Min(box[0], box[2]), math.Max(box[0], box[2])
 	y0, y1 := math.Min(box[1], box[3]), math.Max(box[1], box[3])
-	page.Width, page.Height = x1-x0, y1-y0
+	p.Width, p.Height = x1-x0, y1-y0
 	switch ((f.integer(whole["Rotate"], 0)/90)%4 + 4) % 4 {
 	case 1:
-		page.Width, page.Height = page.Height, page.Width
+		p.Width, p.Height = p.Height, p.Width
 		return matrix{0, 1, 1, 0, -y0, -x0}
 	case 2:
 		return matrix{-1, 0, 0, 1, x1, -y0}
 	case 3:
-		page.Width, page.Height = page.Height, page.Width
+		p.Width, p.Height = p.Height, p.Width
 		return matrix{0, -1, -1, 0, y1, x1}
 	}
 	return matrix{1, 0, 0, -1, -x0, y1}

@@ -141,14 +141,34 @@ func traffic(t *testing.T, key *rsa.PrivateKey, keyFile string) *downloads.Syste
 	s.Keeper.Poller.Timeout = 100 * time.Millisecond
 	s.Keeper.Poller.Send = func(context.Context, string) error { return nil }
 	s.Keeper.Poller.Sweeper.Resend, s.Keeper.Poller.Sweeper.Volatile = time.Hour, false
+	u.Day(date(7), 1)
+	run(func() {
+		id := trigger(7)
+		until("another day times out", ended(id))
+		j, err := s.Jobs.Claim(ctx, ledger.FileID(upstreamstand.Entity(0), date(7)), "slow")
+		if err == nil {
+			err = s.Jobs.Complete(ctx, j)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until("its batch has the late file", func() bool { b, err := s.Batches.Get(ctx, id); return err == nil && len(b.CompletedFiles) == 1 })
+	})
 	u.Day(date(5), 1)
 	run(func() { until("a day times out", ended(trigger(5))) })
-	// Its file is claimed by a downloader that dies, and an operator queues it again.
+	// Its file is claimed by a downloader that is stopped, and by one that dies, and an
+	// operator queues it again.
 	for j, err := range s.Jobs.ByStatus(ctx, ledger.Available) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claimed, err := s.Jobs.Claim(ctx, j.FileID, "dead")
+		claimed, err := s.Jobs.Claim(ctx, j.FileID, "stopped")
+		if err == nil {
+			err = s.Jobs.GiveUp(ctx, claimed)
+		}
+		if err == nil {
+			claimed, err = s.Jobs.Claim(ctx, j.FileID, "dead")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -24,11 +25,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/stator-db/stator/apps/downloads"
+	"github.com/stator-db/stator/apps/downloads/downloader"
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/seal"
 	upstreamstand "github.com/stator-db/stator/apps/downloads/upstream/stand"
 	"github.com/stator-db/stator/apps/internal/home"
 	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/internal/mototest"
 )
 
 var (
@@ -54,7 +57,11 @@ type scene struct {
 	folder string
 	random *rand.Rand
 	files  int
+	bucket string   // URL
 	extra  []string // additional environment of the children
+
+	endpoint string   // of the tables that the processes share
+	children []*child // all that were started
 }
 
 func newScene(t *testing.T) *scene {
@@ -65,6 +72,7 @@ func newScene(t *testing.T) *scene {
 	}
 	t.Logf("-seed %d", s)
 	sc := &scene{t: t, folder: t.TempDir(), random: rand.New(rand.NewPCG(s, s)), files: 12}
+	sc.bucket = "file://" + filepath.Join(sc.folder, "files")
 	key, err := seal.MakeKey(filepath.Join(sc.folder, "key.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +88,6 @@ func newScene(t *testing.T) *scene {
 	sc.url = server.URL
 	return sc
 }
-
-func (sc *scene) bucket() string { return filepath.Join(sc.folder, "files") }
 
 // child is a process of the pipeline.
 type child struct {
@@ -127,6 +133,7 @@ func (sc *scene) start(args ...string) *child {
 		io.Copy(io.Discard, out)
 		c.cmd.Wait()
 	}()
+	sc.children = append(sc.children, c)
 	sc.t.Cleanup(func() {
 		c.kill()
 		if sc.t.Failed() {
@@ -134,6 +141,15 @@ func (sc *scene) start(args ...string) *child {
 		}
 	})
 	return c
+}
+
+// logs returns the logs of all children.
+func (sc *scene) logs() string {
+	var all strings.Builder
+	for _, c := range sc.children {
+		all.WriteString(c.text())
+	}
+	return all.String()
 }
 
 func (c *child) text() string {
@@ -163,6 +179,11 @@ func (sc *scene) check(db *home.Home, dates []string) {
 	sc.t.Helper()
 	batches := &ledger.Batches{DB: db.DB, Now: time.Now}
 	jobs := &ledger.Jobs{DB: db.DB, Now: time.Now}
+	bucket, err := downloader.OpenBucket(sc.t.Context(), sc.bucket)
+	if err != nil {
+		sc.t.Fatal(err)
+	}
+	defer bucket.Close()
 	want := make(map[string]bool)
 	again := 0 // files that more than one process worked on, one after the other
 	for _, date := range dates {
@@ -174,9 +195,9 @@ func (sc *scene) check(db *home.Home, dates []string) {
 		for i := range sc.files {
 			entity := upstreamstand.Entity(i)
 			ids = append(ids, ledger.FileID(entity, date))
-			file := filepath.Join(date, entity)
+			file := date + "/" + entity
 			want[file] = true
-			if got, err := os.ReadFile(filepath.Join(sc.bucket(), file)); err != nil || string(got) != string(sc.up.Plain(date, entity)) {
+			if got, err := bucket.ReadAll(sc.t.Context(), file); err != nil || string(got) != string(sc.up.Plain(date, entity)) {
 				sc.t.Errorf("%s is not what the upstream has: %d bytes, %v", file, len(got), err)
 			}
 			if j, err := jobs.Get(sc.t.Context(), ledger.FileID(entity, date)); err != nil || j.Status != ledger.Completed {
@@ -194,19 +215,25 @@ func (sc *scene) check(db *home.Home, dates []string) {
 	if *kills >= 50 && again == 0 {
 		sc.t.Error("no kill interrupted a file: the test shows nothing")
 	}
-	filepath.WalkDir(sc.bucket(), func(path string, d os.DirEntry, err error) error {
-		if rel, _ := filepath.Rel(sc.bucket(), path); err == nil && !d.IsDir() && !want[rel] {
-			sc.t.Errorf("%s is in the bucket", rel)
+	list := bucket.List(nil)
+	for {
+		o, err := list.Next(sc.t.Context())
+		if errors.Is(err, io.EOF) {
+			return
 		}
-		return err
-	})
+		if err != nil {
+			sc.t.Fatal(err)
+		}
+		if !want[o.Key] {
+			sc.t.Errorf("%s is in the bucket", o.Key)
+		}
+	}
 }
 
 // Poller and downloaders are separate processes, with a broker between them that
 // loses messages without a receiver. They are killed at random moments.
 func TestKilledProcesses(t *testing.T) {
 	sc := newScene(t)
-	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
 	broker, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -217,16 +244,57 @@ func TestKilledProcesses(t *testing.T) {
 		t.Fatal("the broker does not start")
 	}
 	sc.extra = []string{"NATS_SERVER_URL=" + broker.ClientURL()}
+	conn, err := nats.Connect(broker.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	sc.killProcesses("nats://files?natsv2", "nats://files?queue=d&natsv2", func(body string) {
+		conn.Publish("files", []byte(body))
+		conn.Flush()
+	})
+}
+
+// The same with SQS between the processes, which delivers each message at least once, and
+// with S3 as the bucket. Parts of files are removed, also those of processes that were killed.
+func TestKilledProcessesSQS(t *testing.T) {
+	server := mototest.Start(t)
+	sc := newScene(t)
+	files := server.Queue(t, "files", "1")
+	sc.bucket = server.Bucket(t, "files")
+	sc.killProcesses(files.URL, files.URL, func(body string) {
+		if body != "" { // SQS has no empty messages
+			files.Send(body)
+		}
+	})
+	// What is left was sent again by a sweep, or was received by a process that was killed.
+	sub := sc.start("download", "--endpoint", sc.endpoint, "--subscription", files.URL, "--key", filepath.Join(sc.folder, "key.pem"), "--bucket", sc.bucket)
+	files.Empty()
+	<-sub.ready
+	sub.stop(t)
+	for _, metric := range []string{"an invalid message is dropped", "has no job, and is dropped"} {
+		if !strings.Contains(sc.logs(), metric) {
+			t.Errorf("no process has logged that %s", metric)
+		}
+	}
+}
+
+// killProcesses runs a poller and two downloaders and kills them at random moments.
+func (sc *scene) killProcesses(topic, subscription string, send func(body string)) {
+	t := sc.t
+	t.Helper()
+	tables := hometest.StartWith(t, home.Options{Model: downloads.Model, DynamoDB: "127.0.0.1:0"})
 	endpoint := "http://" + tables.Address
+	sc.endpoint = endpoint
 	starts := []func() *child{
 		func() *child {
-			return sc.start("poll", "--endpoint", endpoint, "--topic", "nats://files?natsv2", "--poll-every", "50ms", "--small-batch", "5", "--resume-days", "90")
+			return sc.start("poll", "--endpoint", endpoint, "--topic", topic, "--poll-every", "50ms", "--small-batch", "5", "--resume-days", "90")
 		},
 	}
 	for range 2 {
 		starts = append(starts, func() *child {
-			return sc.start("download", "--endpoint", endpoint, "--subscription", "nats://files?queue=d&natsv2",
-				"--key", filepath.Join(sc.folder, "key.pem"), "--bucket", "file://"+sc.bucket(), "--parallel", "4", "--backoff", "20ms")
+			return sc.start("download", "--endpoint", endpoint, "--subscription", subscription,
+				"--key", filepath.Join(sc.folder, "key.pem"), "--bucket", sc.bucket, "--parallel", "4", "--backoff", "20ms")
 		})
 	}
 	batches := &ledger.Batches{DB: tables.DB, Now: time.Now}
@@ -246,7 +314,10 @@ func TestKilledProcesses(t *testing.T) {
 	for _, s := range starts {
 		children = append(children, s())
 	}
-	garbage(t, broker)
+	// Invalid messages.
+	for _, body := range []string{"", "{", `{"FileID": 1}`, `{"FileID": "nobody-2026-02-28"}`, strings.Repeat("x", 100_000)} {
+		send(body)
+	}
 	for range *kills {
 		time.Sleep(time.Duration(sc.random.IntN(900)) * time.Millisecond)
 		n := sc.random.IntN(len(children))
@@ -269,19 +340,6 @@ func TestKilledProcesses(t *testing.T) {
 	sc.check(tables, dates)
 }
 
-// garbage sends invalid messages.
-func garbage(t *testing.T, broker *server.Server) {
-	conn, err := nats.Connect(broker.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for _, body := range []string{"", "{", `{"FileID": 1}`, `{"FileID": "nobody-2026-02-28"}`, strings.Repeat("x", 100_000)} {
-		conn.Publish("files", []byte(body))
-	}
-	conn.Flush()
-}
-
 func over(t *testing.T, batches *ledger.Batches, dates []string) bool {
 	t.Helper()
 	for _, date := range dates {
@@ -301,7 +359,7 @@ func TestKilledWhole(t *testing.T) {
 	sc := newScene(t)
 	data := filepath.Join(sc.folder, "tables")
 	begin := func() *child {
-		return sc.start("serve", "--data", data, "--dynamodb", "127.0.0.1:0", "--key", filepath.Join(sc.folder, "key.pem"), "--bucket", "file://"+sc.bucket(),
+		return sc.start("serve", "--data", data, "--dynamodb", "127.0.0.1:0", "--key", filepath.Join(sc.folder, "key.pem"), "--bucket", sc.bucket,
 			"--schedule", "00:00", "--timezone", "UTC", "--poll-every", "50ms", "--parallel", "4", "--backoff", "20ms", "--small-batch", "5")
 	}
 	for range *kills {

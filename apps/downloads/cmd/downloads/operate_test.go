@@ -117,6 +117,7 @@ func TestOperations(t *testing.T) {
 		{args: "counts --json", has: `"downloading": 1`},
 		{args: "stuck --older 30m", has: "stuck-" + date, hasn: "failed-"},
 		{args: "stuck --older 2h", hasn: "stuck-" + date},
+		{args: "stuck", has: "stuck-" + date},
 		{args: "stuck --older 30m --status available", has: "waiting-" + date},
 		{args: "stuck --status nonsense", fail: "is not a status", use: true},
 		{args: "audit March", fail: "is not a month", use: true},
@@ -345,5 +346,17 @@ func TestWrongStarts(t *testing.T) {
 	}
 	if out, code := execute(t, "key", filepath.Join(folder, "new.pem")); code != command.Done || !strings.Contains(out, "BEGIN PUBLIC KEY") {
 		t.Errorf("a new key: %d %s", code, out)
+	}
+}
+
+// Without --older, files are stuck that have had their status for 30 minutes, as the design
+// has it.
+func TestStuckByDefault(t *testing.T) {
+	found, _, err := root().Find([]string{"stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := found.Flags().Lookup("older").DefValue; got != "30m0s" {
+		t.Errorf("files are stuck after %s", got)
 	}
 }

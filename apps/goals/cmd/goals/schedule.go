@@ -14,15 +14,15 @@ import (
 	"github.com/stator-db/stator/apps/goals/batch"
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/internal/command"
+	"github.com/stator-db/stator/apps/internal/daily"
 )
 
 // schedule loads the day's gold files once a day, within the server.
 type schedule struct {
-	at   time.Duration // since midnight
-	zone *time.Location
+	at daily.Time
 
-	loaded func(ctx context.Context) (day string, err error)            // the day in the table
-	load   func(ctx context.Context, day string) (*batch.Report, error) // makes the table match a day
+	loaded func(ctx context.Context) (day string, at time.Time, err error) // the day in the table, and when it was loaded
+	load   func(ctx context.Context, day string) (*batch.Report, error)    // makes the table match a day
 	done   func(*batch.Report)
 
 	log      *slog.Logger
@@ -60,29 +60,23 @@ func (s *scheduleFlags) parse(metrics prometheus.Registerer) (*schedule, error) 
 		return nil, command.Usagef("--load-zone: %w", err)
 	}
 	made := &schedule{
-		at: time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute, zone: zone, now: now,
+		at: daily.Time{Hour: at.Hour(), Minute: at.Minute(), Zone: zone}, now: now,
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "goals_load_failures_total", Help: "Scheduled loads that failed."}),
-		last:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "goals_load_last_success_timestamp_seconds", Help: "When the last scheduled load was complete."}),
+		last:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "goals_load_last_success_timestamp_seconds", Help: "When the last load was complete."}),
 	}
 	metrics.MustRegister(made.failures, made.last)
 	return made, nil
 }
 
-// due returns the day whose time of loading has come last. Days are counted in UTC: in
-// the zone a midnight may not exist.
+// due returns the day whose time of loading has come last.
 func (s *schedule) due(now time.Time) string {
-	local := now.In(s.zone)
-	year, month, day := local.Date()
-	at := time.Date(year, month, day, int(s.at/time.Hour), int(s.at%time.Hour/time.Minute), 0, 0, s.zone)
-	if local.Before(at) {
-		day--
-	}
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+	_, day := s.at.Due(now)
+	return day.Format(time.DateOnly)
 }
 
 // run loads each day when it is due, and retries a load that failed, until the context
-// ends. What is loaded is read from the state of the runs, so a restart neither skips a
-// day nor repeats one.
+// ends. What is loaded is read from the state of the runs, so a restart does not repeat a
+// day. Days that could not be loaded in time are skipped, except the first of a month.
 func (s *schedule) run(ctx context.Context) error {
 	reported := ""
 	for {
@@ -106,12 +100,35 @@ func (s *schedule) run(ctx context.Context) error {
 	}
 }
 
-// attempt loads a day unless it, or a later one, is loaded.
+// attempt loads a day unless it, or a later one, is loaded. If the first day of its month
+// was skipped, it is loaded before: its files have all contributions of the month before,
+// with which the rewards of that month are ordered.
 func (s *schedule) attempt(ctx context.Context, day string) error {
-	have, err := s.loaded(ctx)
+	have, at, err := s.loaded(ctx)
+	if err == nil && !at.IsZero() { // perhaps by an earlier process, or by a command
+		s.last.Set(float64(at.Unix()))
+	}
 	if err != nil || have >= day {
 		return err
 	}
+	first := day[:len("2006-01-")] + "01"
+	if have == "" || have >= first || first == day {
+		return s.loadDay(ctx, day)
+	}
+	missing := s.loadDay(ctx, first)
+	if missing != nil && !errors.Is(missing, gold.ErrNoDay) {
+		return missing
+	}
+	if err := s.loadDay(ctx, day); err != nil {
+		return err
+	}
+	if missing != nil {
+		s.log.Warn("there were no gold files of the first day of the month: rewards of the month before may be missing", "day", first)
+	}
+	return nil
+}
+
+func (s *schedule) loadDay(ctx context.Context, day string) error {
 	report, err := s.load(ctx, day)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func TestSchedule(t *testing.T) {
 		var loads []string
 		loaded, failed := "", false
 		s.log, s.done = slog.New(slog.DiscardHandler), func(*batch.Report) {}
-		s.loaded = func(context.Context) (string, error) { return loaded, nil }
+		s.loaded = func(context.Context) (string, time.Time, error) { return loaded, time.Time{}, nil }
 		began := time.Now() // 2000-01-01T00:00Z, which is 22:00 of the day before
 		s.load = func(_ context.Context, day string) (*batch.Report, error) {
 			after := time.Since(began)
@@ -142,5 +142,58 @@ func TestEachDayIsDue(t *testing.T) {
 			}
 			last = day
 		}
+	}
+}
+
+// A server that was away at the beginning of a month loads the first day, whose files have
+// all contributions of the month before, and then the day that is due.
+func TestFirstDayOfAMonthIsLoaded(t *testing.T) {
+	for _, c := range []struct{ have, due, missing, want string }{
+		{"", "2026-05-03", "", "2026-05-03"},
+		{"2026-04-29", "2026-05-03", "", "2026-05-01 2026-05-03"},
+		{"2026-04-29", "2026-05-01", "", "2026-05-01"},
+		{"2026-04-29", "2026-05-03", "2026-05-01", "2026-05-03"},
+		{"2025-12-31", "2026-02-02", "", "2026-02-01 2026-02-02"},
+		{"2026-05-01", "2026-05-03", "", "2026-05-03"},
+		{"2026-05-03", "2026-05-03", "", ""},
+	} {
+		var loads []string
+		s, err := (&scheduleFlags{at: "03:30", zone: "UTC"}).parse(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.log, s.done = slog.New(slog.DiscardHandler), func(*batch.Report) {}
+		s.loaded = func(context.Context) (string, time.Time, error) { return c.have, time.Time{}, nil }
+		s.load = func(_ context.Context, day string) (*batch.Report, error) {
+			if day == c.missing {
+				return nil, gold.ErrNoDay
+			}
+			loads = append(loads, day)
+			return &batch.Report{Day: day}, nil
+		}
+		if err := s.attempt(t.Context(), c.due); err != nil || strings.Join(loads, " ") != c.want {
+			t.Errorf("%s is loaded, %s is due: loads %v, %v, want %s", c.have, c.due, loads, err, c.want)
+		}
+	}
+}
+
+// After a restart the time of the last load is known, and a load by a command counts.
+func TestLastLoadIsKnownAfterARestart(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	s, err := (&scheduleFlags{at: "03:30", zone: "UTC"}).parse(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 5, 3, 3, 31, 0, 0, time.UTC)
+	s.loaded = func(context.Context) (string, time.Time, error) { return "2026-05-03", at, nil }
+	for range 2 {
+		if err := s.attempt(t.Context(), "2026-05-03"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := metrics.Gather()
+		if err != nil || len(got) != 2 || got[1].GetName() != "goals_load_last_success_timestamp_seconds" || got[1].Metric[0].Gauge.GetValue() != float64(at.Unix()) {
+			t.Errorf("the metrics are %v, %v, want %d", got, err, at.Unix())
+		}
+		at = at.Add(time.Hour)
 	}
 }

@@ -95,7 +95,7 @@ func serveCommand(log *slog.Logger) *cobra.Command {
 				}
 				defer closeBuckets()
 				plan.log, plan.done = log, func(*batch.Report) { server.Live.ChangedAll() }
-				plan.loaded = func(ctx context.Context) (string, error) { return batch.LoadedDay(ctx, o.DB, o.State) }
+				plan.loaded = func(ctx context.Context) (string, time.Time, error) { return batch.LoadedDay(ctx, o.DB, o.State) }
 				plan.load = func(ctx context.Context, day string) (*batch.Report, error) {
 					o.Day = day
 					return batch.Run(ctx, o)
@@ -194,7 +194,7 @@ func consumeCommand(log *slog.Logger) *cobra.Command {
 			mux := http.NewServeMux()
 			web.Operate(mux, metrics, func(context.Context) error {
 				if s := consumer.Health.State(); !s.Available {
-					return fmt.Errorf("Kafka does not respond since %s: %s", s.Since.UTC().Format(time.RFC3339), s.Reason)
+					return fmt.Errorf("the broker of Kafka does not respond since %s: %s", s.Since.UTC().Format(time.RFC3339), s.Reason)
 				}
 				return nil
 			})

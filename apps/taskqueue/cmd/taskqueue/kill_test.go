@@ -20,7 +20,7 @@ import (
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
 
-var kills = flag.Int("kills", 12, "how many processes TestKill kills; a third of them are servers")
+var kills = flag.Int("kills", 12, "how often TestKill kills: two of three times a worker, else the server with the database in it, the other server, or both")
 
 // submitTwice submits a task with a key, and sometimes again to the other server,
 // which must return the same task.
@@ -39,7 +39,7 @@ func submitTwice(ctx context.Context, first, second *client.Client) (task.Task, 
 
 // nothingLeft waits until no claim is left, which takes a lease after a crash. Then
 // every event of every task must have its item: a crash that loses the last event of a
-// task leaves its claim, and whoever ends the claim writes the event.
+// task leaves its claim, and the server that ends the claim writes the event.
 func nothingLeft(t *testing.T, url string, workers int, ids []string) {
 	t.Helper()
 	db := hometest.Examine(dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String(url), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}))

@@ -1,0 +1,73 @@
+// Package browsertest tests pages in a browser, as tests of all applications do.
+package browsertest
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Phone is the width of a phone's screen, in pixels.
+const Phone = 390
+
+// Open starts a browser for a test, which it skips if there is none.
+func Open(t testing.TB) context.Context {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed, so pages are not tested in a browser")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU)
+	for attempt := 1; ; attempt++ {
+		ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+		t.Cleanup(stop)
+		ctx, cancel := chromedp.NewContext(ctx)
+		t.Cleanup(cancel)
+		err := chromedp.Do(ctx)
+		if err == nil {
+			ctx, late := context.WithTimeout(ctx, 2*time.Minute)
+			t.Cleanup(late)
+			return ctx
+		}
+		if attempt == 3 { // on a busy machine it sometimes ends while it starts
+			t.Fatal(err)
+		}
+	}
+}
+
+// unlabelled lists the visible controls that have no label for a screen reader.
+const unlabelled = `[...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
+	.filter(e => e.offsetParent && !e.labels.length && !e.getAttribute("aria-label")).map(e => e.name).join(" ")`
+
+// widest names the elements that are wider than the page.
+const widest = `[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest("table, pre"))
+	.slice(0, 5).map(e => e.tagName + "." + e.className + " " + (e.name || "")).join(", ")`
+
+// FitsAPhone fails the test if a page is wider than a phone, or has controls without
+// a label. See, if it is not nil, looks at each page while it is open.
+func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, see func(path string)) {
+	t.Helper()
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(Phone, 844)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if err := chromedp.Do(ctx, chromedp.Navigate(url+path), chromedp.WaitVisible(chromedp.CSS("body"))); err != nil {
+			t.Fatalf("open %s: %v", path, err)
+		}
+		width, err := chromedp.Run(ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth`))
+		if err != nil || width > Phone {
+			wide, _ := chromedp.Run(ctx, chromedp.Evaluate[string](widest))
+			t.Errorf("%s is %d pixels wide, %v: %s", path, width, err, wide)
+		}
+		names, err := chromedp.Run(ctx, chromedp.Evaluate[string](unlabelled))
+		if err != nil || names != "" {
+			t.Errorf("%s has controls without a label: %s, %v", path, names, err)
+		}
+		if see != nil {
+			see(path)
+		}
+	}
+}
