@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db/throttle"
+	"github.com/stator-db/stator/internal/data/throttle"
 	"github.com/stator-db/stator/internal/meter"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db/throttle"
+	"github.com/stator-db/stator/internal/data/throttle"
 )
 
 // catalog holds the tables as this process knows them. They are stored in the

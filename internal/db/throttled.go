@@ -13,7 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/partition"
 	"github.com/stator-db/stator/internal/data/schema"
-	"github.com/stator-db/stator/internal/db/throttle"
+	"github.com/stator-db/stator/internal/data/throttle"
 )
 
 // Throttled is returned for a request that exceeds the throughput of a table, a

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/throttle"
 	"github.com/stator-db/stator/internal/db"
-	"github.com/stator-db/stator/internal/db/throttle"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
