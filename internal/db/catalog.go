@@ -164,6 +164,7 @@ func (d *DB) alter(ctx context.Context, name string, change func(*schema.Table) 
 			return err
 		}
 		d.nameStreams(def)
+		def.FollowPartitions()
 		stored = def.Sealed(uint64(tx.Stamp()))
 		tx.Set(key, codec.EncodeTable(stored))
 		for _, old := range remove {

@@ -32,7 +32,13 @@ type ChangeRange struct {
 	Reverse  bool
 	Limit    int // the most changes to read; 0 means no limit
 	MaxBytes int // reading ends with the change that reaches this size; 0 means no limit
+
+	// Keep selects changes; nil means all. Reading ends too when the others have
+	// reached maxSkipped times MaxBytes.
+	Keep func(*change.Record) bool
 }
+
+const maxSkipped = 4
 
 // Changes reads changes in the order of their stamps, up to the horizon. So no
 // change can appear later between those that it returns.
@@ -47,11 +53,13 @@ func (d *DB) Changes(ctx context.Context, r ChangeRange) ([]Change, error) {
 	}
 	defer snap.Close()
 	r.To = min(r.To, horizon)
-	return r.read(ctx, snap)
+	changes, _, err := r.read(ctx, snap)
+	return changes, err
 }
 
-// read returns the changes of the slots, merged, up to the limits.
-func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []Change, err error) {
+// read returns the changes of the slots, merged, up to the limits, and the last change
+// that was read, which may be none of them. It is nil if all were read.
+func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []Change, last *Change, err error) {
 	var slots []*slotReader
 	defer func() {
 		for _, s := range slots {
@@ -62,25 +70,31 @@ func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []
 		s := r.openSlot(ctx, snap, slot)
 		slots = append(slots, s)
 		if err := s.advance(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	size := 0
+	size, skipped := 0, 0
 	for {
 		first := slices.MinFunc(slots, r.compare)
 		if first.ended {
-			return changes, nil
+			return changes, nil, nil
 		}
 		record, err := change.Decode(bytes.Clone(first.value))
 		if err != nil {
-			return nil, fmt.Errorf("change record of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
+			return nil, nil, fmt.Errorf("change record of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
 		}
-		changes = append(changes, Change{first.stamp, first.n, record})
-		if size += len(first.value); r.ends(len(changes), size) {
-			return changes, nil
+		found := Change{first.stamp, first.n, record}
+		if r.Keep == nil || r.Keep(&record) {
+			changes = append(changes, found)
+			size += len(first.value)
+		} else {
+			skipped += len(first.value)
+		}
+		if r.ends(len(changes), max(size, skipped/maxSkipped)) {
+			return changes, &found, nil
 		}
 		if err := first.advance(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -136,7 +150,7 @@ func (r *ChangeRange) compare(a, b *slotReader) int {
 
 // ends reports whether a number of changes of some size reaches a limit.
 func (r *ChangeRange) ends(count, size int) bool {
-	return count == r.Limit || r.MaxBytes > 0 && size >= r.MaxBytes
+	return count > 0 && count == r.Limit || r.MaxBytes > 0 && size >= r.MaxBytes
 }
 
 // Horizon returns a stamp such that no change with a smaller one can still

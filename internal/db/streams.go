@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -75,6 +78,74 @@ func (d *DB) Streams(table string) []Stream {
 	return streams
 }
 
+// StreamView is a stream, and its changes, as they were at one moment.
+type StreamView struct {
+	Stream
+	Horizon uint64 // changes with smaller stamps are final
+
+	snap store.Snapshot
+}
+
+// ViewStream returns a view of a stream. Its description may be later than that of s: it
+// is read with the changes, so that no change is in it that belongs to a shard of which it
+// does not know. The horizon is not before from, if the clock has reached that.
+func (d *DB) ViewStream(ctx context.Context, s Stream, from uint64) (v *StreamView, err error) {
+	v = &StreamView{Stream: s}
+	if s.End != 0 {
+		from = 0
+	}
+	if v.Horizon, err = d.HorizonFrom(ctx, from); err != nil {
+		return nil, err
+	}
+	if v.snap, err = d.engine.Snapshot(ctx); err != nil {
+		return nil, err
+	}
+	values, err := v.snap.Get(ctx, keyspace.Catalog(s.Table.Name))
+	if err == nil && values[0] != nil {
+		err = v.describe(values[0])
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// describe replaces the description of the stream by the stored one of its table.
+func (v *StreamView) describe(stored []byte) error {
+	t, err := codec.DecodeTable(stored)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", v.Table.Name, err)
+	}
+	for i := range t.Streams {
+		if s := &t.Streams[i]; t.ID == v.Table.ID && s.Label == v.Label {
+			v.Stream.Stream, v.Table = *s, t
+			v.Roll = cmp.Or(s.Roll, shardDuration)
+		}
+	}
+	return nil
+}
+
+// Changes reads changes in the order of their stamps, up to the horizon. next is what to
+// read from then on: it begins after the last change that was read, or at the end of the
+// range.
+func (v *StreamView) Changes(ctx context.Context, r ChangeRange) (changes []Change, next ChangeRange, err error) {
+	next = r
+	r.To = min(r.To, v.Horizon)
+	changes, last, err := r.read(ctx, v.snap)
+	switch {
+	case err != nil:
+		return nil, next, err
+	case last != nil:
+		next.From, next.FromN = last.Stamp, last.N+1
+	case r.To > next.From:
+		next.From, next.FromN = r.To, 0
+	}
+	return changes, next, nil
+}
+
+// Close releases the view.
+func (v *StreamView) Close() error { return v.snap.Close() }
+
 func (d *DB) streamStatus(s *schema.Stream) string {
 	since, doing, done := s.Created, "ENABLING", "ENABLED"
 	if s.End != 0 {
@@ -84,6 +155,36 @@ func (d *DB) streamStatus(s *schema.Stream) string {
 		return doing
 	}
 	return done
+}
+
+// heatInterval is how often hot partitions are looked for.
+const heatInterval = 10 * time.Second
+
+// splitHotShards splits the shards of streams whose tables have partitions that were
+// split because they were hot.
+func (d *DB) splitHotShards(ctx context.Context) (failure error) {
+	for _, t := range d.all() {
+		if t.limits == nil {
+			continue
+		}
+		splits := t.limits.TakeSplits()
+		if _, streams := t.Stream(); len(splits) == 0 || !streams {
+			continue
+		}
+		_, err := d.alter(ctx, t.Name, func(def *schema.Table) error {
+			if def.ID != t.ID {
+				return nil
+			}
+			for _, at := range splits {
+				def.SplitShard(at)
+			}
+			return nil
+		})
+		if gone, ok := errors.AsType[*apierror.Error](err); !ok || gone.Code != apierror.NoTable().Code {
+			failure = errors.Join(failure, err)
+		}
+	}
+	return failure
 }
 
 // readable reports whether changes can still be read from a stream, of which those

@@ -32,7 +32,7 @@ func (s *Service) getShardIterator(ctx context.Context, in *api.GetShardIterator
 	case "TRIM_HORIZON":
 		it = reader.AtOldest(shard)
 	case "LATEST":
-		it, err = reader.AtLatest(ctx, shard)
+		it = reader.AtLatest(shard)
 	case "AT_TIMESTAMP":
 		if in.Timestamp.After(s.DB.Now()) {
 			return nil, apierror.InvalidValues("Timestamp cannot be in the future")

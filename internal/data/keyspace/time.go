@@ -6,11 +6,19 @@ import "encoding/binary"
 // expire.
 
 // Slots is how many parts the changes of a table are divided into, by the
-// hash of the partition. Each is a sequence of shards of its stream.
-const Slots = 4
+// hash of the partition.
+const Slots = 1 << slotBits
+
+const slotBits = 2
 
 // Slot is the part that the changes of an item belong to; key is the item's.
-func Slot(key []byte) int { return int(key[1+4+2] >> 6) }
+func Slot(key []byte) int { return SlotOf(Hash(key)) }
+
+// SlotOf is the part that the changes of items with a hash belong to.
+func SlotOf(hash uint64) int { return int(hash >> (64 - slotBits)) }
+
+// FirstOf is the smallest hash of a part. That of the part after the last one is 0.
+func FirstOf(slot int) uint64 { return uint64(slot) << (64 - slotBits) }
 
 // Change is the key of the change record of an item. The records of one item
 // sort in the order of the changes; n distinguishes those of one update.

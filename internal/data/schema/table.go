@@ -3,6 +3,7 @@
 package schema
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -91,6 +92,9 @@ type Stream struct {
 	// Shards is how many shards take changes at a time: the number of the table's
 	// partitions when the stream was enabled. Streams of earlier versions have 0.
 	Shards int `json:"shards,omitempty"`
+
+	// Splits are the shards that were split since, in their order.
+	Splits []ShardSplit `json:"splits,omitempty"`
 }
 
 // Stream is the table's enabled stream.
@@ -104,7 +108,7 @@ func (t *Table) Stream() (*Stream, bool) {
 // EnableStream adds a stream to the table. Its label and start are set when
 // the description is stored.
 func (t *Table) EnableStream(view string, now time.Time) {
-	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now, Shards: t.Partitions()})
+	t.Streams = append(slices.Clip(t.Streams), Stream{View: view, Created: now, Shards: min(t.Partitions(), MaxShards/2)})
 }
 
 // DisableStream ends the table's stream, if it has one, once the description
@@ -117,8 +121,8 @@ func (t *Table) DisableStream(now time.Time) {
 }
 
 // Sealed returns the description with the stamp of the update that stores it:
-// the streams and the recovery that it enables start there, and the streams that
-// it disables end there.
+// the streams and the recovery that it enables start there, the streams that it
+// disables end there, and shards are split there.
 func (t *Table) Sealed(stamp uint64) *Table {
 	sealed := *t
 	if t.Recovery.Enabled && t.Recovery.Start == 0 {
@@ -132,6 +136,10 @@ func (t *Table) Sealed(stamp uint64) *Table {
 		}
 		if s.End == 0 && !s.Ended.IsZero() {
 			s.End = stamp
+		}
+		s.Splits = slices.Clone(s.Splits)
+		for j := range s.Splits {
+			s.Splits[j].Stamp = cmp.Or(s.Splits[j].Stamp, stamp)
 		}
 	}
 	return &sealed

@@ -128,16 +128,19 @@ func (p *hashRange) middle() (at uint64, ok bool) {
 	return 0, false
 }
 
-// cooled returns the partitions after those that are hot were split.
-func (p *hashRanges) cooled(now time.Duration, idle bool) *hashRanges {
-	after := p
+// cooled returns the partitions after those that are hot were split, and the hashes at
+// which they were.
+func (p *hashRanges) cooled(now time.Duration, idle bool) (after *hashRanges, splits []uint64) {
+	after = p
 	for i := len(p.all) - 1; i >= 0; i-- { // from the end, so that positions remain valid
 		if !p.all[i].endMinute(idle) {
 			continue
 		}
 		if at, ok := p.all[i].middle(); ok {
-			after = after.split(i, at, now)
+			if split := after.split(i, at, now); split != after {
+				after, splits = split, append(splits, at)
+			}
 		}
 	}
-	return after
+	return after, splits
 }

@@ -158,6 +158,17 @@ func (t *Table) Charge(now time.Duration, kind Kind, at Place, units float64) {
 // Partitions returns the number of partitions of the table or of a global index.
 func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }
 
+// TakeSplits returns the hashes at which partitions of the table were split because they
+// were hot, since it was called last.
+func (t *Table) TakeSplits() []uint64 {
+	r := t.resource(0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	splits := r.splits
+	r.splits = nil
+	return splits
+}
+
 // settings are the parts of a description that limit a table or an index.
 type settings struct {
 	onDemand          bool
@@ -180,8 +191,9 @@ type metered struct {
 	parts  atomic.Pointer[hashRanges]
 	minute atomic.Int64 // that is counted
 
-	mu  sync.Mutex // held to change the settings, the level or the partitions
-	set settings
+	mu     sync.Mutex // held to change the settings, the level or the partitions
+	set    settings
+	splits []uint64 // for TakeSplits
 }
 
 func (r *metered) configure(set settings, now time.Duration) {
@@ -239,7 +251,11 @@ func (r *metered) endMinutes(now time.Duration) {
 	for kind := range r.kinds {
 		r.kinds[kind].demand.end(was, is)
 	}
-	r.parts.Store(r.parts.Load().cooled(now, is-was > 1))
+	parts, splits := r.parts.Load().cooled(now, is-was > 1)
+	r.parts.Store(parts)
+	if len(r.splits) < maxRanges {
+		r.splits = append(r.splits, splits...)
+	}
 	r.adjust(now)
 }
 

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
@@ -24,13 +23,13 @@ type Iterator struct {
 const format = 1
 
 // iteratorBytes is the length of the binary form of an iterator.
-const iteratorBytes = 1 + 1 + 1 + 4 + 8 + 2 + 8 + 4
+const iteratorBytes = 1 + 2 + 4 + 8 + 2 + 8 + 4
 
 // Encode returns the iterator as text for the customer. The result is valid only
 // for the named stream.
 func (it Iterator) Encode(stream string) string {
 	b := make([]byte, 0, iteratorBytes)
-	b = append(b, format, flag(it.Oldest), byte(it.Shard.Slot))
+	b = append(b, format, flag(it.Oldest)|byte(it.Shard.Span>>8<<1), byte(it.Shard.Span))
 	b = binary.BigEndian.AppendUint32(b, it.Shard.Epoch)
 	b = binary.BigEndian.AppendUint64(b, it.At.Stamp)
 	b = binary.BigEndian.AppendUint16(b, uint16(it.At.N))
@@ -43,7 +42,7 @@ func (it Iterator) Encode(stream string) string {
 // against the shards of the stream.
 func DecodeIterator(stream, text string) (Iterator, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != iteratorBytes || b[0] != format || b[1] > 1 {
+	if err != nil || len(b) != iteratorBytes || b[0] != format {
 		return Iterator{}, errIterator
 	}
 	body := b[:iteratorBytes-4]
@@ -51,8 +50,8 @@ func DecodeIterator(stream, text string) (Iterator, error) {
 		return Iterator{}, errIterator
 	}
 	return Iterator{
-		Oldest: b[1] == 1,
-		Shard:  ShardKey{Slot: int(b[2]), Epoch: binary.BigEndian.Uint32(b[3:]) & maxEpoch},
+		Oldest: b[1]&1 == 1,
+		Shard:  ShardKey{Span: int(b[1]>>1)<<8 | int(b[2]), Epoch: binary.BigEndian.Uint32(b[3:]) & maxEpoch},
 		At:     Position{binary.BigEndian.Uint64(b[7:]), int(binary.BigEndian.Uint16(b[15:]))},
 		Made:   time.UnixMilli(int64(binary.BigEndian.Uint64(b[17:]))).UTC(),
 	}, nil
@@ -79,14 +78,11 @@ func (r *Reader) AtOldest(shard Shard) Iterator {
 	return Iterator{Shard: shard.ShardKey, At: shard.First(), Oldest: true, Made: r.DB.Now()}
 }
 
-// AtLatest returns an iterator that starts after all changes so far.
-func (r *Reader) AtLatest(ctx context.Context, shard Shard) (Iterator, error) {
-	horizon, err := r.DB.Horizon(ctx)
-	if err != nil {
-		return Iterator{}, err
-	}
-	at := Position{Stamp: min(max(horizon, shard.From), shard.To)}
-	return Iterator{Shard: shard.ShardKey, At: at, Made: r.DB.Now()}, nil
+// AtLatest returns an iterator that starts after all changes that a shard had when it
+// was computed.
+func (r *Reader) AtLatest(shard Shard) Iterator {
+	at := Position{Stamp: min(max(shard.horizon, shard.From), shard.To)}
+	return Iterator{Shard: shard.ShardKey, At: at, Made: r.DB.Now()}
 }
 
 // AtSequence returns an iterator that starts at the change with a sequence number,

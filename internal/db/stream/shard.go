@@ -1,32 +1,39 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/change"
 	"github.com/stator-db/stator/internal/data/keyspace"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 )
 
 // ShardKey identifies a shard within its stream.
 type ShardKey struct {
-	Slot  int    // which of the shards at a time
-	Epoch uint32 // number of earlier shards with this Slot
+	Span  int    // which of the stream's spans
+	Epoch uint32 // number of rolls before it
 }
 
-// Shard is the changes of one slot, or of several, with stamps from From,
-// inclusive, to To, exclusive.
+// Shard is the changes of one span with stamps from From, inclusive, to To, exclusive.
 type Shard struct {
 	ShardKey
 	From, To uint64
 	Closed   bool // no more changes can be added
 	ID       string
 	Parent   string // empty if there is none, or if it was trimmed
+
+	first, last uint64 // hashes of partition keys
+	horizon     uint64 // as of which it was computed
 }
 
 // First returns the lower bound of the positions of the changes in a shard.
@@ -36,23 +43,36 @@ func (s *Shard) First() Position { return Position{Stamp: s.From} }
 // closed.
 func (s *Shard) Last() Position { return Position{s.To - 1, maxN} }
 
+// shardList computes the shards of a stream as of a horizon.
+type shardList struct {
+	db.Stream
+	spans   []schema.ShardSpan
+	horizon uint64
+}
+
+func newShardList(v *db.StreamView) *shardList {
+	return &shardList{v.Stream, v.Spans(), v.Horizon}
+}
+
 // Shards iterates over the shards of a stream that can still be read, in the order
 // of their ids: each one after its parent.
 func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], error) {
-	horizon, err := r.horizon(ctx, s)
+	l, err := r.list(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	trimmed := r.DB.TrimHorizon()
-	first := epochOf(s, trimmed)
 	return func(yield func(Shard) bool) {
-		for epoch := first; epoch <= epochOf(s, horizon); epoch++ {
-			for slot := range shardCount(s) {
-				shard, ok := findShard(s, ShardKey{slot, epoch}, horizon)
-				if !ok || shard.To <= trimmed {
-					continue
+		for epoch := epochOf(s, trimmed); epoch <= epochOf(s, l.horizon); epoch++ {
+			var shards []Shard
+			for span := range l.spans {
+				if shard, ok := l.find(ShardKey{span, epoch}); ok && shard.To > trimmed {
+					shards = append(shards, shard)
 				}
-				if epoch == first {
+			}
+			slices.SortFunc(shards, func(a, b Shard) int { return cmp.Compare(a.ID, b.ID) })
+			for _, shard := range shards {
+				if shard.From <= trimmed { // so its parent ends before that
 					shard.Parent = ""
 				}
 				if !yield(shard) {
@@ -65,55 +85,95 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 
 // Shard returns the shard with an id.
 func (r *Reader) Shard(ctx context.Context, s db.Stream, id string) (Shard, error) {
-	horizon, err := r.horizon(ctx, s)
+	l, err := r.list(ctx, s)
 	if err != nil {
 		return Shard{}, err
 	}
 	if key, ok := parseID(id); ok {
-		if shard, ok := findShard(s, key, horizon); ok && shard.ID == id && shard.To > r.DB.TrimHorizon() {
+		if shard, ok := l.find(key); ok && shard.ID == id && shard.To > r.DB.TrimHorizon() {
 			return shard, nil
 		}
 	}
 	return Shard{}, apierror.NotFound("Requested resource not found: Shard does not exist")
 }
 
-// horizon returns a stamp below which the changes of a stream are final. It is not
-// before the latest roll that is due, so that shards are closed and opened in time
-// even without writes.
-func (r *Reader) horizon(ctx context.Context, s db.Stream) (uint64, error) {
-	if s.End != 0 {
-		return r.DB.Horizon(ctx)
+func (r *Reader) list(ctx context.Context, s db.Stream) (*shardList, error) {
+	v, err := r.view(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	return r.DB.HorizonFrom(ctx, startStamp(s, epochOf(s, db.StampAt(r.DB.Now()))))
+	return newShardList(v), v.Close()
 }
 
-// findShard computes a shard. ok is false if it does not exist.
-func findShard(s db.Stream, key ShardKey, horizon uint64) (shard Shard, ok bool) {
+// view returns a view of a stream. Its horizon is not before the latest roll that is
+// due, so that shards are closed and opened in time even without writes.
+func (r *Reader) view(ctx context.Context, s db.Stream) (*db.StreamView, error) {
+	return r.DB.ViewStream(ctx, s, startStamp(s, epochOf(s, db.StampAt(r.DB.Now()))))
+}
+
+// find computes a shard. ok is false if it does not exist.
+func (l *shardList) find(key ShardKey) (shard Shard, ok bool) {
 	// A shard exists as soon as its parent is closed.
-	if key.Slot >= shardCount(s) || key.Epoch > epochOf(s, horizon) {
+	if key.Span >= len(l.spans) || key.Epoch > epochOf(l.Stream, l.horizon) {
 		return Shard{}, false
 	}
-	shard = Shard{ShardKey: key, From: startStamp(s, key.Epoch), To: startStamp(s, key.Epoch+1)}
-	if s.End != 0 {
-		shard.To = min(shard.To, s.End)
+	span := &l.spans[key.Span]
+	rolled := startStamp(l.Stream, key.Epoch)
+	shard = Shard{ShardKey: key, From: max(rolled, span.Start), To: startStamp(l.Stream, key.Epoch+1), first: span.First, last: span.Last, horizon: l.horizon}
+	for _, end := range [2]uint64{l.End, span.End} {
+		if end != 0 {
+			shard.To = min(shard.To, end)
+		}
 	}
-	if shard.From >= shard.To {
+	if shard.From >= shard.To || span.Parent >= 0 && shard.From > l.horizon {
 		return Shard{}, false
 	}
-	shard.Closed = horizon >= shard.To
-	shard.ID = idOf(s, key)
-	if key.Epoch > 0 {
-		shard.Parent = idOf(s, ShardKey{key.Slot, key.Epoch - 1})
+	shard.Closed = l.horizon >= shard.To
+	shard.ID = l.id(key)
+	switch parent, ok := l.parent(key.Span); {
+	case ok && span.Start >= rolled:
+		shard.Parent = l.id(ShardKey{parent, epochOf(l.Stream, span.Start-1)})
+	case key.Epoch > 0:
+		shard.Parent = l.id(ShardKey{key.Span, key.Epoch - 1})
 	}
 	return shard, true
 }
 
-// shardCount is how many shards of a stream take changes at a time.
-func shardCount(s db.Stream) int {
-	if s.Shards == 0 || keyspace.Slots%s.Shards != 0 {
-		return keyspace.Slots
+// parent returns the span that a span is a part of. Spans that were split at once, and so
+// have no shards, are passed over.
+func (l *shardList) parent(span int) (parent int, ok bool) {
+	start := l.spans[span].Start
+	for parent = span; parent >= 0 && l.spans[parent].Start == start; {
+		parent = l.spans[parent].Parent
 	}
-	return s.Shards
+	return parent, parent >= 0
+}
+
+// id returns the id of a shard: its start in milliseconds, and its key. Ids sort by time, and
+// that of a half after that of the shard that was split.
+func (l *shardList) id(key ShardKey) string {
+	start := startTime(l.Stream, key.Epoch)
+	if span := &l.spans[key.Span]; span.Parent >= 0 && span.Start > startStamp(l.Stream, key.Epoch) {
+		start = db.StampTime(span.Start)
+	}
+	if key.Span < longID {
+		return fmt.Sprintf("shardId-%020d-%x%07x", start.UnixMilli(), key.Span, key.Epoch)
+	}
+	return fmt.Sprintf("shardId-%020d-%x%03x%07x", start.UnixMilli(), longID, key.Span, key.Epoch)
+}
+
+// longID is the first span whose number does not fit into one digit of an id. That
+// digit is then longID.
+const longID = 0xf
+
+// parseID returns the key in the id of a shard.
+func parseID(id string) (key ShardKey, ok bool) {
+	_, text, _ := strings.Cut(strings.TrimPrefix(id, "shardId-"), "-")
+	n, err := strconv.ParseUint(text, 16, 64)
+	if err != nil || len(text) != 8 && len(text) != 11 {
+		return ShardKey{}, false
+	}
+	return ShardKey{Span: int(n >> 28 & 0xfff), Epoch: uint32(n & maxEpoch)}, true
 }
 
 // startStamp returns the first stamp of an epoch. Rolls are counted from the time of
@@ -135,35 +195,25 @@ func epochOf(s db.Stream, stamp uint64) uint32 {
 	return uint32(min(max(0, since/s.Roll), maxEpoch))
 }
 
-// maxEpoch leaves four bits for the slot in an id.
+// maxEpoch leaves four bits for the span in a short id.
 const maxEpoch = 1<<28 - 1
 
-// idOf returns the id of a shard: its start in milliseconds, and its key. Ids sort
-// by time.
-func idOf(s db.Stream, key ShardKey) string {
-	return fmt.Sprintf("shardId-%020d-%x%07x", startTime(s, key.Epoch).UnixMilli(), key.Slot, key.Epoch)
-}
-
-const idLength = len("shardId-") + 20 + len("-") + 8
-
-// parseID returns the key in the id of a shard.
-func parseID(id string) (key ShardKey, ok bool) {
-	if len(id) != idLength {
-		return ShardKey{}, false
-	}
-	n, err := strconv.ParseUint(id[idLength-8:], 16, 32)
-	if err != nil {
-		return ShardKey{}, false
-	}
-	return ShardKey{Slot: int(n >> 28), Epoch: uint32(n & maxEpoch)}, true
-}
-
 // changes returns the range of changes of a shard that start at a position.
-func (s *Shard) changes(stream db.Stream, from Position, limit int) db.ChangeRange {
-	slots := keyspace.Slots / shardCount(stream)
-	return db.ChangeRange{
-		Table: stream.Table.ID, Slot: s.Slot * slots, Slots: slots,
+func (s *Shard) changes(t *schema.Table, from Position, limit int) db.ChangeRange {
+	slot, last := keyspace.SlotOf(s.first), keyspace.SlotOf(s.last)
+	r := db.ChangeRange{
+		Table: t.ID, Slot: slot, Slots: last - slot + 1,
 		From: from.Stamp, FromN: min(from.N, math.MaxUint16), To: s.To,
 		Limit: limit, MaxBytes: pageBytes,
 	}
+	if s.first == keyspace.FirstOf(slot) && s.last == keyspace.FirstOf(last+1)-1 {
+		return r
+	}
+	var key []byte
+	r.Keep = func(c *change.Record) bool {
+		key = keyspace.Item(key[:0], t, c.Image())
+		hash := keyspace.Hash(key)
+		return s.first <= hash && hash <= s.last
+	}
+	return r
 }

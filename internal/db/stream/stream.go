@@ -1,15 +1,18 @@
 // Package stream reads the changes of a table as the shards of a stream.
 //
-// Shards are computed, not stored. The changes of a table are stored in slots, by
-// the hash of their partition, and within a slot in the order of their stamps. A
-// stream has as many shards at a time as its table had partitions when it was
-// enabled, each of one slot or of several. A shard is the part of its slots between
-// two rolls of the stream, and the parent of the shard that follows it. So the position of a reader is a stamp and a number,
-// and a server keeps no state for its readers.
+// Shards are computed, not stored. A stream begins with as many spans of hashes of
+// partition keys as its table has partitions, and a span is split when a partition is
+// (schema.Stream.Spans). A shard is the changes of a span between two rolls of the
+// stream; its parent is the shard before the roll or the split. The changes of a table
+// are stored in slots, by the hash of their partition key, and within a slot in the
+// order of their stamps. A shard reads the slots that its span is in, and leaves out
+// the changes of other spans. So the position of a reader is a stamp and a number, and
+// a server keeps no state for its readers.
 package stream
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -44,8 +47,16 @@ type Page struct {
 const pageBytes = 1 << 20
 
 // Read reads up to limit changes, starting at an iterator.
-func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) (Page, error) {
-	shard, horizon, err := r.check(ctx, s, it)
+func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) (page Page, err error) {
+	if err := r.checkAge(it); err != nil {
+		return Page{}, err
+	}
+	v, err := r.view(ctx, s)
+	if err != nil {
+		return Page{}, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	shard, err := r.shardOf(v, it)
 	if err != nil {
 		return Page{}, err
 	}
@@ -53,55 +64,48 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 	if it.Oldest {
 		from = Position{Stamp: max(from.Stamp, r.DB.TrimHorizon())}
 	}
-	found, err := r.DB.Changes(ctx, shard.changes(s, from, limit))
+	// The iterator advances with time, so that it is not overtaken by the trim
+	// horizon while there are no changes.
+	found, next, err := v.Changes(ctx, shard.changes(v.Table, from, limit))
 	if err != nil {
 		return Page{}, err
 	}
-	page := Page{Changes: found, Next: Iterator{Shard: it.Shard, Made: r.DB.Now()}}
-	if n := len(found); n > 0 {
-		page.Next.At = Position{found[n-1].Stamp, found[n-1].N + 1}
-	} else {
-		// The iterator advances with time, so that it is not overtaken by the trim
-		// horizon while there are no changes.
-		page.Next.At = Position{Stamp: max(from.Stamp, min(shard.To, horizon))}
-		if from.Stamp == page.Next.At.Stamp {
-			page.Next.At = from
-		}
-	}
-	if horizon >= shard.To {
-		left, err := r.DB.Changes(ctx, shard.changes(s, page.Next.At, 1))
+	page = Page{Changes: found, Next: Iterator{Shard: it.Shard, Made: r.DB.Now(), At: Position{next.From, next.FromN}}}
+	if v.Horizon >= shard.To {
+		left, rest, err := v.Changes(ctx, shard.changes(v.Table, page.Next.At, 1))
 		if err != nil {
 			return Page{}, err
 		}
-		page.Ended = len(left) == 0
+		page.Ended = len(left) == 0 && rest.From >= shard.To
 	}
 	return page, nil
 }
 
-// check finds the shard of an iterator and validates the iterator against it. An
-// iterator comes from the customer, so it may have any content.
-func (r *Reader) check(ctx context.Context, s db.Stream, it Iterator) (shard Shard, horizon uint64, err error) {
+// checkAge checks the age of an iterator.
+func (r *Reader) checkAge(it Iterator) error {
 	clock := r.DB.Clock()
 	// Made may be later than now only if the clock has gone back since, or
 	// slightly in another server.
 	if clock.LastStep() == nil && it.Made.Sub(clock.Now()) > iteratorLife {
-		return Shard{}, 0, errIterator
+		return errIterator
 	}
 	if clock.Since(it.Made) > iteratorLife {
-		return Shard{}, 0, apierror.ExpiredIterator()
+		return apierror.ExpiredIterator()
 	}
-	horizon, err = r.horizon(ctx, s)
-	if err != nil {
-		return Shard{}, 0, err
-	}
-	shard, ok := findShard(s, it.Shard, horizon)
+	return nil
+}
+
+// shardOf finds the shard of an iterator and validates the iterator against it. An
+// iterator comes from the customer, so it may have any content.
+func (r *Reader) shardOf(v *db.StreamView, it Iterator) (Shard, error) {
+	shard, ok := newShardList(v).find(it.Shard)
 	if !ok || it.At.before(Position{Stamp: shard.From}) || (Position{Stamp: shard.To}).before(it.At) {
-		return Shard{}, 0, errIterator
+		return Shard{}, errIterator
 	}
 	if trimmed := r.DB.TrimHorizon(); shard.To <= trimmed || it.At.Stamp < trimmed && !it.Oldest {
-		return Shard{}, 0, apierror.TrimmedData()
+		return Shard{}, apierror.TrimmedData()
 	}
-	return shard, horizon, nil
+	return shard, nil
 }
 
 var errIterator = apierror.Validation("Invalid ShardIterator")

@@ -265,9 +265,8 @@ func TestShardsRoll(t *testing.T) {
 }
 
 // The stream of a table with one partition has one shard at a time, which has the
-// changes of all items in the order of their stamps. It keeps its number of shards
-// when the table becomes an on-demand table, until it is enabled again. A stream of
-// an earlier version has four.
+// changes of all items in the order of their stamps. When the table gets more
+// partitions, the shard is split.
 func TestShardsFollowPartitions(t *testing.T) {
 	w := newProvisioned(t)
 	s := w.onlyStream()
@@ -278,9 +277,7 @@ func TestShardsFollowPartitions(t *testing.T) {
 	for i := range writes {
 		w.write(put(fmt.Sprint(i), "x"))
 	}
-	w.update(func(t *schema.Table) { t.OnDemand = true })
 	w.pass(roll)
-	s = w.onlyStream()
 	shards := w.shards(s)
 	if len(shards) != 2 || shards[1].Parent != shards[0].ID {
 		t.Fatalf("after the roll the shards are %+v, want a parent and its child", shards)
@@ -292,15 +289,15 @@ func TestShardsFollowPartitions(t *testing.T) {
 			t.Errorf("with pages of %d there are %d changes, ended %t, in order %t", limit, len(found), ended, inOrder)
 		}
 	}
-	s.Shards = 0
-	if n := len(w.shards(s)); n != 2*keyspace.Slots {
-		t.Errorf("a stream of an earlier version has %d shards", n)
+	w.update(func(t *schema.Table) { t.OnDemand = true })
+	shards = w.shards(s)
+	if len(shards) != 2+4 || !shards[1].Closed {
+		t.Fatalf("after four partitions the shards are %+v", shards)
 	}
-	w.disable()
-	w.enable()
-	all := w.db.Streams("Orders")
-	if n := len(w.shards(all[len(all)-1])); n != keyspace.Slots {
-		t.Errorf("the stream of the on-demand table has %d shards", n)
+	for _, shard := range shards[2:] {
+		if shard.Parent != shards[1].ID || shard.Closed {
+			t.Errorf("a part of the shard %s is %+v", shards[1].ID, shard)
+		}
 	}
 }
 
@@ -369,7 +366,7 @@ func TestTrim(t *testing.T) {
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	left, err := w.db.Changes(t.Context(), db.ChangeRange{Table: s.Table.ID, Slot: old.Slot, To: old.To})
+	left, err := w.db.Changes(t.Context(), db.ChangeRange{Table: s.Table.ID, Slot: old.Span, To: old.To})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,10 +392,7 @@ func TestTrim(t *testing.T) {
 func TestIteratorsExpire(t *testing.T) {
 	w := newFixture(t)
 	s := w.onlyStream()
-	it, err := w.reader.AtLatest(t.Context(), w.shards(s)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := w.reader.AtLatest(w.shards(s)[0])
 	next := it
 	for range 30 * 4 {
 		w.pass(15 * time.Minute)
@@ -519,7 +513,7 @@ func TestIteratorsAreChecked(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*stream.Iterator){
-		"a slot that does not exist":  func(it *stream.Iterator) { it.Shard.Slot = keyspace.Slots },
+		"a span that does not exist":  func(it *stream.Iterator) { it.Shard.Span = keyspace.Slots },
 		"an epoch in the future":      func(it *stream.Iterator) { it.Shard.Epoch = 1 },
 		"the last epoch":              func(it *stream.Iterator) { it.Shard.Epoch = 1<<28 - 1 },
 		"a position before the shard": func(it *stream.Iterator) { it.At.Stamp = s.Start - 1 },
@@ -655,7 +649,7 @@ func TestShortStepTrimsNothing(t *testing.T) {
 func (w *streamFixture) shardOf(s db.Stream, id string) (found stream.Shard) {
 	w.Helper()
 	for _, shard := range w.shards(s) {
-		if shard.Slot == keyspace.Slot(keyspace.Item(nil, s.Table, key(id))) {
+		if shard.Span == keyspace.Slot(keyspace.Item(nil, s.Table, key(id))) {
 			found = shard
 		}
 	}

@@ -1,0 +1,65 @@
+package db
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/data/throttle"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// A partition that is split because it is hot splits the shard of its keys. A table
+// without a stream is left alone.
+func TestHotShardsAreSplit(t *testing.T) {
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	d, err := Open(t.Context(), engine, Options{Throttle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	id := []schema.Attribute{{Name: "id", Type: item.S}}
+	for _, name := range []string{"Orders", "Plain"} {
+		def := schema.Table{Name: name, Key: schema.Key{Partition: id}, Attributes: id, Throughput: schema.Throughput{Read: 5, Write: 1000}}
+		if name == "Orders" {
+			def.EnableStream("KEYS_ONLY", d.Now())
+		}
+		if _, err := d.CreateTable(t.Context(), def); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"Orders", "Plain"} {
+		hot, _ := d.find(name)
+		now := d.clock.Elapsed()
+		for range 5 * 60 {
+			now += time.Second
+			for range 100 {
+				hot.limits.Charge(now, throttle.Write, throttle.Place{Hash: rand.Uint64()}, 9.9)
+			}
+		}
+		if n := hot.limits.Partitions(0); n < 2 {
+			t.Fatalf("%s has %d partitions", name, n)
+		}
+	}
+	for range 2 { // what was split once is not split again
+		if err := d.splitHotShards(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hot, _ := d.find("Orders")
+		s, _ := hot.Stream()
+		for len(s.Splits) == 0 { // the background work was first
+			time.Sleep(time.Millisecond)
+			hot, _ = d.find("Orders")
+			s, _ = hot.Stream()
+		}
+		if len(s.Splits) != hot.limits.Partitions(0)-1 || s.Splits[0].Stamp <= s.Start {
+			t.Errorf("%d partitions, and the splits %+v", hot.limits.Partitions(0), s.Splits)
+		}
+	}
+}
