@@ -60,13 +60,19 @@ format:
 vet:
 	$(GO) vet ./...
 
-# Tests that are skipped under the race detector, because they are too slow or count
-# allocations, run without it.
+# These run without the race detector: packages that start no goroutines, or whose tests send one
+# request after the other (SEQUENTIAL); single tests of that kind that take a minute with it (SLOW);
+# and tests that count allocations, or that it does not allow.
+SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/model internal/model/code internal/model/doc internal/model/infer
+SLOW       := TestActivitiesAreBounded|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLaterDuplicateWins|TestOrphanedFiles|TestPointsAreBounded|TestRestoresAfterStepsOfTheClock|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
+OTHERS      = $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
+
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
 	rm -rf bin/tests bin/traffic && mkdir -p bin/tests
-	$(call TEST,all) $(RACE) -timeout 15m ./...
-	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers' . ./internal/...)
+	$(call TEST,all) $(if $(RACE),$(RACE) -skip '^($(SLOW))$$') -timeout 15m $(OTHERS)
+	$(call TEST,sequential) -timeout 15m $(SEQUENTIAL:%=./%)
+	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers|^($(SLOW))$$' . ./internal/...)
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
