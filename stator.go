@@ -94,8 +94,7 @@ type Options struct {
 	ShardDuration time.Duration
 
 	// Throttle rejects requests that exceed the throughput of a table, a global
-	// secondary index or a partition, as DynamoDB does; see docs/throttling.md. It
-	// cannot be combined with Engine.
+	// secondary index or a partition, as DynamoDB does; see docs/throttling.md.
 	Throttle bool
 
 	// AllowedHosts are the names of the public DNS by which Handler is reached:
@@ -194,9 +193,6 @@ func (o *Options) check() error {
 			return fmt.Errorf("%s is %v, but must not be negative", d.name, d.value)
 		}
 	}
-	if o.Throttle && o.Engine != "" {
-		return errors.New("the option Throttle cannot be combined with Engine: the servers of a cluster do not share their limits yet")
-	}
 	return nil
 }
 
@@ -236,11 +232,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	scaling := autoscaling.Options{Log: o.Log}
-	if o.Engine == "" { // the servers of a cluster do not know what the others consume
-		scaling.Consumed = d.Consumed
-	}
-	s.scaling = autoscaling.Open(ctx, d, scaling)
+	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
 	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from})
 	direct := server.New(service, o.Log, process.AvailableMemory())

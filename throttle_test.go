@@ -398,9 +398,4 @@ func TestThrottleFollowsTheTable(t *testing.T) {
 	if n, _ := s.puts(100); n != 50 {
 		t.Errorf("%d writes a second later with 50 units", n)
 	}
-
-	_, err = Open(t.Context(), Options{Throttle: true, Engine: "tikv://127.0.0.1:1", Backups: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "Throttle cannot be combined") {
-		t.Errorf("a cluster with Throttle: %v", err)
-	}
 }

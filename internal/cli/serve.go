@@ -73,9 +73,6 @@ credentials and any region:
 			if f.engine != "" && (f.inMemory || cmd.Flags().Changed("data")) {
 				return usageError{errors.New("--engine keeps data in the cluster and cannot be combined with --data or --in-memory")}
 			}
-			if f.engine != "" && f.throttle {
-				return usageError{errors.New("--throttle cannot be combined with --engine: the servers of a cluster do not share their limits yet")}
-			}
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}

@@ -75,6 +75,9 @@ type DB struct {
 	catalog catalog
 	meter   *meter.Registry
 
+	units     *unitsExchange  // nil if no other server shares the data
+	elsewhere *meter.Registry // what other servers consume
+
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 
 	restores *restoreQueue

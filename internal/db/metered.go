@@ -27,6 +27,7 @@ func (d *DB) endMinutes(ctx context.Context) {
 	for {
 		now := d.Now()
 		d.meter.Advance(now)
+		d.elsewhere.Advance(now)
 		over := now.Truncate(time.Minute).Add(time.Minute)
 		select {
 		case <-ctx.Done():
@@ -124,8 +125,8 @@ func (s *tableSeries) ofOperation(r *meter.Registry, table, operation string, se
 }
 
 // Consumed returns the units that a table, or one of its global indexes, consumed in the
-// minute that begins at a time, of requests to this server. It is not ok if that is not
-// known.
+// minute that begins at a time, on all servers that share the data. It is not ok if that is
+// not known.
 func (d *DB) Consumed(table, index string, write bool, minute time.Time) (units float64, ok bool) {
 	if _, exists := d.find(table); !exists {
 		return 0, false
@@ -134,7 +135,14 @@ func (d *DB) Consumed(table, index string, write bool, minute time.Time) (units 
 	if write {
 		kind = throttle.Write
 	}
-	return d.Meter().Sum(meter.ID{Name: consumedNames[kind], Table: table, Index: index}, minute)
+	id := meter.ID{Name: consumedNames[kind], Table: table, Index: index}
+	units, ok = d.Meter().Sum(id, minute)
+	if d.units == nil || !ok {
+		return units, ok
+	}
+	d.elsewhere.Advance(d.Now())
+	others, ok := d.elsewhere.Sum(id, minute)
+	return units + others, ok
 }
 
 // throttleNames are the names of the measurements of throttled requests.

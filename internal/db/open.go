@@ -38,18 +38,25 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 		meter:           meter.NewRegistry(o.Clock.Now()),
+		elsewhere:       meter.NewRegistry(o.Clock.Now()),
+	}
+	if d.sharedStamps {
+		d.units = newUnitsExchange()
 	}
 	d.meter.Sample = d.sample
 	for _, name := range []string{meter.UserErrors, meter.SystemErrors} {
 		d.meter.Series(meter.ID{Name: name}) // so that they are 0 before the first
 	}
-	d.catalog.detach = d.meter.Forget
+	d.catalog.detach = func(table string) {
+		d.meter.Forget(table)
+		d.elsewhere.Forget(table)
+	}
 	d.catalog.attach = func(t *table) {
 		if t.series != nil && len(t.Indexes) < t.series.indexes {
 			d.meter.ForgetIndexes(t.Name, func(index string) bool { _, has := t.Index(index); return has })
 		}
 		t.series, t.rules = newTableSeries(d.meter, t.Table), rulesOf(t.Table, t.rules)
-		if t.Throttling == schema.ThrottlingOn && !d.sharedStamps || o.Throttle && t.Throttling == schema.ThrottlingDefault {
+		if t.Throttling == schema.ThrottlingOn || o.Throttle && t.Throttling == schema.ThrottlingDefault {
 			d.setLimits(t)
 		} else {
 			t.limits = nil
@@ -74,6 +81,11 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
 	d.work.Go(func() { d.endMinutes(background) })
+	if d.units != nil {
+		d.work.Go(func() {
+			lead.Run(background, nil, lead.Every(exchangeInterval, d.exchangeUnits, d.warn("what this server consumes could not be exchanged with the other servers; retrying")))
+		})
+	}
 	d.leader.Start(ctx, nil, d.lead)
 	return d, nil
 }

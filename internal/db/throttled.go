@@ -28,13 +28,11 @@ func (d *DB) setLimits(t *table) {
 	}
 	counts := t.counts
 	t.limits = throttle.New(t.Table, d.clock.Elapsed(), func(index uint16) int64 { return counts.current()[index].Bytes })
+	t.limits.Shared = d.units != nil
 }
 
 // SetThrottling sets whether requests to a table are throttled.
 func (d *DB) SetThrottling(ctx context.Context, table string, set schema.Throttling) error {
-	if d.sharedStamps && set == schema.ThrottlingOn {
-		return apierror.Validation("Requests cannot be throttled on a cluster: its servers do not share their limits")
-	}
 	_, err := d.alter(ctx, table, func(t *schema.Table) error {
 		t.Throttling = set
 		return nil

@@ -191,6 +191,18 @@ func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
 	return Summarize(r.Points(id, minute.Truncate(time.Minute), minute.Truncate(time.Minute).Add(time.Minute))).Sum, true
 }
 
+// Total returns the sum of all values of a measurement.
+func (r *Registry) Total(id ID) float64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	s := r.series[id]
+	if s == nil {
+		return 0
+	}
+	all, _ := s.sinceStart()
+	return all.Sum
+}
+
 // IDs returns the names of all measurements that have a value, in order.
 func (r *Registry) IDs() []ID {
 	r.mu.RLock()

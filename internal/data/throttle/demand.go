@@ -18,7 +18,7 @@ type demand struct {
 	settled float64                // the highest before them
 }
 
-func (d *demand) add(units float64) { d.milliunits.Add(int64(units * 1000)) }
+func (d *demand) add(units float64) { d.milliunits.Add(milli(units)) }
 
 // end ends the minute before now, of which last was the one that was ended before.
 func (d *demand) end(last, now int64) {

@@ -29,6 +29,7 @@ type hashRange struct {
 	milliunits [2]atomic.Int64 // of the present minute
 	charges    atomic.Uint32
 	sample     [32]atomic.Uint64 // hashes of keys that were accessed
+	charged    [2]atomic.Int64   // in thousandths, by Kind; for TakeCharged
 
 	hot int // minutes in a row; guarded by metered.mu
 }
@@ -71,7 +72,11 @@ func (p *hashRanges) split(i int, at uint64, now time.Duration) *hashRanges {
 		return p
 	}
 	all := slices.Clone(p.all)
+	was := all[i]
 	all[i] = newHashRange(now)
+	for kind := range was.charged {
+		all[i].charged[kind].Store(was.charged[kind].Swap(0))
+	}
 	return &hashRanges{m, slices.Insert(all, i+1, newHashRange(now))}
 }
 
@@ -81,7 +86,7 @@ func (p *hashRange) consume(now time.Duration, kind Kind, at Place, units float6
 	if at.Scan {
 		return
 	}
-	p.milliunits[kind].Add(int64(units * 1000))
+	p.milliunits[kind].Add(milli(units))
 	// Multiplied, so that keys that are accessed in turn are all sampled.
 	if n := p.charges.Add(1) * 0x9e3779b1; n < 1<<28 {
 		p.sample[n%uint32(len(p.sample))].Store(at.Hash)

@@ -68,6 +68,10 @@ type Place struct {
 
 // Table limits the requests to one table.
 type Table struct {
+	// Shared is set if other servers limit the requests to the table too: what is
+	// charged here is kept for TakeCharged. It is set before the first use.
+	Shared bool
+
 	bytes     func(index uint16) int64
 	resources atomic.Pointer[map[uint16]*metered] // the table has the key 0
 
@@ -146,14 +150,46 @@ func (t *Table) Units(now time.Duration, kind Kind, at Place) float64 {
 
 // Charge records that units were consumed.
 func (t *Table) Charge(now time.Duration, kind Kind, at Place, units float64) {
+	p := t.charge(now, kind, at, units)
+	if t.Shared {
+		p.charged[kind].Add(milli(units))
+	}
+}
+
+// TakeCharged calls each for the units that Charge has recorded since it was called last, by
+// partition. The hash of a place is the first one of its partition.
+func (t *Table) TakeCharged(each func(kind Kind, at Place, units float64)) {
+	for id, r := range *t.resources.Load() {
+		parts := r.parts.Load()
+		for i, p := range parts.all {
+			first, _ := parts.Span(i)
+			for kind := range p.charged {
+				if n := p.charged[kind].Swap(0); n != 0 {
+					each(Kind(kind), Place{Index: id, Hash: first}, float64(n)/1000)
+				}
+			}
+		}
+	}
+}
+
+// ChargeOther is Charge for units that were consumed on another server.
+func (t *Table) ChargeOther(now time.Duration, kind Kind, at Place, units float64) {
+	t.charge(now, kind, at, units)
+}
+
+func (t *Table) charge(now time.Duration, kind Kind, at Place, units float64) *hashRange {
 	r := t.resource(at.Index)
 	r.endMinutes(now)
 	k := &r.kinds[kind]
 	k.rate.consume(now, units)
 	k.ceiling.consume(now, units)
 	k.demand.add(units)
-	r.parts.Load().of(at.Hash).consume(now, kind, at, units)
+	p := r.parts.Load().of(at.Hash)
+	p.consume(now, kind, at, units)
+	return p
 }
+
+func milli(units float64) int64 { return int64(units * 1000) }
 
 // Partitions returns the number of partitions of the table or of a global index.
 func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }

@@ -156,6 +156,7 @@ const (
 	metaRuns       = "clock runs"
 	metaID         = "database id"
 	metaCheckpoint = "checkpoint/"
+	metaUnits      = "units/"
 )
 
 // metaBytes are the lengths of the values of the database's own records.
@@ -165,7 +166,7 @@ func (p *part) checkMeta(key, value []byte) {
 	name := string(key[1:])
 	want, known := metaBytes[name]
 	switch {
-	case strings.HasPrefix(name, metaCheckpoint):
+	case strings.HasPrefix(name, metaCheckpoint), strings.HasPrefix(name, metaUnits):
 	case name == metaRuns:
 		if _, err := history.DecodeRuns(value); err != nil {
 			p.fault(KindRecord, "", key, "the record %q cannot be decoded", name)

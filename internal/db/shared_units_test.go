@@ -1,0 +1,181 @@
+package db
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/data/throttle"
+	"github.com/stator-db/stator/internal/lead/leadtest"
+	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
+)
+
+// sharedFleet is some servers that share their data.
+type sharedFleet struct {
+	*testing.T
+	fleet   *leadtest.Fleet
+	options Options
+	servers []*DB
+}
+
+func newSharedFleet(t *testing.T, n int, o Options) *sharedFleet {
+	t.Helper()
+	f := &sharedFleet{T: t, fleet: leadtest.New(newEngine(t, pebble.InMemory())), options: o}
+	for range n {
+		f.join()
+	}
+	return f
+}
+
+func (f *sharedFleet) join() *DB {
+	f.Helper()
+	o := f.options
+	o.Clock = clock.New(clock.Options{Now: time.Now, Shared: true})
+	server := f.fleet.Join()
+	server.Lead(len(f.servers) == 0)
+	d, err := Open(f.Context(), server, o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = d.Close() })
+	f.servers = append(f.servers, d)
+	return d
+}
+
+func (f *sharedFleet) create(def schema.Table) {
+	f.Helper()
+	id := []schema.Attribute{{Name: "id", Type: item.S}}
+	def.Name, def.Key, def.Attributes = "Orders", schema.Key{Partition: id}, id
+	if _, err := f.servers[0].CreateTable(f.Context(), def); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// puts writes items through a server until it throttles, and returns how many.
+func (f *sharedFleet) puts(d *DB, most int) (n int) {
+	f.Helper()
+	for ; n < most; n++ {
+		it := item.Make(map[string]item.Value{"id": item.String(fmt.Sprint("i", n))})
+		_, err := d.Write(f.Context(), Write{Table: "Orders", Key: it, Effect: Replace(it)})
+		if isThrottled(reasonOf(err)) {
+			return n
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+	return n
+}
+
+// reasonOf returns the reason of a write that was cancelled.
+func reasonOf(err error) error {
+	if c, ok := err.(*Cancelled); ok { //nolint:errorlint // it is not wrapped
+		return c.Reasons[0]
+	}
+	return err
+}
+
+// Three servers that share a table admit, after the first second, as much together as
+// the table has units, whichever of them the clients use.
+func TestServersShareTheirLimits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		share []int // the most writes a second through each server
+	}{
+		{"one server is used", []int{1000, 0, 0}},
+		{"all are used evenly", []int{1000, 1000, 1000}},
+		{"unevenly", []int{30, 1000, 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				f := newSharedFleet(t, 3, Options{Throttle: true})
+				f.create(schema.Table{Throughput: schema.Throughput{Read: 100, Write: 100}})
+				const seconds = 120
+				total := 0
+				for range seconds {
+					for i, d := range f.servers {
+						total += f.puts(d, c.share[i])
+					}
+					time.Sleep(time.Second)
+				}
+				// Each server begins with the units of a second, and admits what it
+				// has until it knows of the others.
+				if most := 100 * (seconds + 2*len(f.servers)); total > most || total < 100*(seconds-2) {
+					t.Errorf("%d writes in %d seconds with 100 units, want at most %d", total, seconds, most)
+				}
+			})
+		})
+	}
+}
+
+// A server that joins is not charged what was consumed before, records of servers that
+// have ended are removed, and a table that was deleted leaves nothing.
+func TestServersJoinAndEnd(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 2, Options{Throttle: true})
+		f.create(schema.Table{Throughput: schema.Throughput{Read: 100, Write: 100}})
+		for range 10 {
+			f.puts(f.servers[0], 1000)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		late := f.join()
+		time.Sleep(3 * time.Second)
+		table, _ := late.find("Orders")
+		if units := table.limits.Units(late.clock.Elapsed(), throttle.Write, throttle.Place{}); units < 100 {
+			t.Errorf("the server that joined has %.0f units", units)
+		}
+		if records, err := late.unitsRecords(t.Context()); err != nil || len(records) != 3 {
+			t.Errorf("there are %d records: %v", len(records), err)
+		}
+		if err := f.servers[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(unitsForgotten + 5*time.Second)
+		if records, err := late.unitsRecords(t.Context()); err != nil || len(records) != 2 {
+			t.Errorf("there are %d records after the end of a server: %v", len(records), err)
+		}
+	})
+}
+
+// Auto scaling knows what a table without limits consumes on all servers.
+func TestConsumedOfAllServers(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 3, Options{})
+		f.create(schema.Table{Throughput: schema.Throughput{Read: 100, Write: 100}})
+		time.Sleep(2*time.Minute - time.Duration(time.Now().Second())*time.Second) // to the start of a minute
+		time.Sleep(10 * time.Second)
+		minute := time.Now().Truncate(time.Minute)
+		for i, d := range f.servers {
+			f.puts(d, 10*(i+1))
+		}
+		time.Sleep(time.Minute + 5*time.Second)
+		for i, d := range f.servers {
+			if units, ok := d.Consumed("Orders", "", true, minute); !ok || units != 60 {
+				t.Errorf("server %d knows of %v units, %t; want 60", i, units, ok)
+			}
+		}
+	})
+}
+
+// What a place has consumed is not lost if a record is missed, and not repeated if the
+// place was left out for a while.
+func TestUnitsOfRecords(t *testing.T) {
+	at := unitsPlace{Table: 1, Kind: throttle.Write}
+	var o otherServer
+	total := 0.0
+	for _, units := range []float64{5, 5, 12, -1, 3, 3} { // -1: the place is left out
+		r := unitsRecord{}
+		if units >= 0 {
+			r.Units = []placeUnits{{at, units}}
+		}
+		o.read(r, func(_ unitsPlace, n float64) { total += n })
+	}
+	if total != 15 {
+		t.Errorf("the sum is %v, want 15", total)
+	}
+}
