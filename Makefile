@@ -61,10 +61,10 @@ vet:
 	$(GO) vet ./...
 
 # These run without the race detector: packages that start no goroutines, or whose tests send one
-# request after the other (SEQUENTIAL); single tests of that kind that take a minute with it (SLOW);
+# request after the other (SEQUENTIAL); single tests that take a minute with it, and whose code others run with it (SLOW);
 # and tests that count allocations, or that it does not allow.
-SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/model internal/model/code internal/model/doc internal/model/infer
-SLOW       := TestActivitiesAreBounded|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLaterDuplicateWins|TestOrphanedFiles|TestPointsAreBounded|TestRestoresAfterStepsOfTheClock|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
+SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/model internal/model/code internal/model/doc internal/model/drift internal/model/infer internal/protocol/wire
+SLOW       := TestActivitiesAreBounded|TestCrashDuringRotationOfManifests|TestDeletesWithoutSpaceForCompactions|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLaterDuplicateWins|TestMemoryOfRepliesIsBounded|TestOrphanedFiles|TestPointsAreBounded|TestRestoresAfterStepsOfTheClock|TestSmallBatchesDoNotWaitForMemory|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
 OTHERS      = $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
 
 unit:
