@@ -102,7 +102,7 @@ func (d *DB) lead(ctx context.Context, begun func()) {
 		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.fail("an index could not be built; retrying")},
 		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers, Delay: d.restoreDelay()},
 		lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")),
-		lead.Every(heatInterval, d.splitHotShards, d.warn("shards of hot partitions could not be split")),
+		lead.Every(heatInterval, d.followHeat, d.warn("what the traffic of tables has changed could not be stored")),
 		lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed")),
 		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
 }

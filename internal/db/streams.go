@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
@@ -155,36 +154,6 @@ func (d *DB) streamStatus(s *schema.Stream) string {
 		return doing
 	}
 	return done
-}
-
-// heatInterval is how often hot partitions are looked for.
-const heatInterval = 10 * time.Second
-
-// splitHotShards splits the shards of streams whose tables have partitions that were
-// split because they were hot.
-func (d *DB) splitHotShards(ctx context.Context) (failure error) {
-	for _, t := range d.all() {
-		if t.limits == nil {
-			continue
-		}
-		splits := t.limits.TakeSplits()
-		if _, streams := t.Stream(); len(splits) == 0 || !streams {
-			continue
-		}
-		_, err := d.alter(ctx, t.Name, func(def *schema.Table) error {
-			if def.ID != t.ID {
-				return nil
-			}
-			for _, at := range splits {
-				def.SplitShard(at)
-			}
-			return nil
-		})
-		if gone, ok := errors.AsType[*apierror.Error](err); !ok || gone.Code != apierror.NoTable().Code {
-			failure = errors.Join(failure, err)
-		}
-	}
-	return failure
 }
 
 // readable reports whether changes can still be read from a stream, of which those

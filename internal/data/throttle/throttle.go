@@ -194,6 +194,16 @@ func milli(units float64) int64 { return int64(units * 1000) }
 // Partitions returns the number of partitions of the table or of a global index.
 func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }
 
+// Level returns what an on-demand table, or a global index of one, can serve per second. It is
+// zero for a provisioned one.
+func (t *Table) Level(index uint16) schema.Throughput {
+	r := t.resource(index)
+	if !r.onDemand.Load() {
+		return schema.Throughput{}
+	}
+	return schema.Throughput{Read: r.kinds[Read].rate.rate.Load(), Write: r.kinds[Write].rate.rate.Load()}
+}
+
 // TakeSplits returns the hashes at which partitions of the table were split because they
 // were hot, since it was called last.
 func (t *Table) TakeSplits() []uint64 {

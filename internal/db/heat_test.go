@@ -48,7 +48,7 @@ func TestHotShardsAreSplit(t *testing.T) {
 		}
 	}
 	for range 2 { // what was split once is not split again
-		if err := d.splitHotShards(t.Context()); err != nil {
+		if err := d.followHeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		hot, _ := d.find("Orders")
@@ -61,5 +61,42 @@ func TestHotShardsAreSplit(t *testing.T) {
 		if len(s.Splits) != hot.limits.Partitions(0)-1 || s.Splits[0].Stamp <= s.Start {
 			t.Errorf("%d partitions, and the splits %+v", hot.limits.Partitions(0), s.Splits)
 		}
+	}
+}
+
+// The warm throughput of an on-demand table and of its indexes rises with the level that
+// traffic has made, and does not fall.
+func TestWarmThroughputRises(t *testing.T) {
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{Throttle: true})
+	id := []schema.Attribute{{Name: "id", Type: item.S}, {Name: "by", Type: item.S}}
+	def := schema.Table{Name: "Orders", Key: schema.Key{Partition: id[:1]}, Attributes: id, OnDemand: true, Warm: schema.Throughput{Read: 12_000, Write: 4_000}}
+	def.Indexes = []schema.Index{{Name: "by", ID: 1, Global: true, Key: schema.Key{Partition: id[1:]}, Warm: def.Warm}}
+	create(t, d, def)
+	busy, _ := d.find("Orders")
+	now := d.clock.Elapsed()
+	charge := func(perSecond float64, minutes int) {
+		for range minutes * 60 {
+			now += time.Second
+			for range 16 {
+				for _, index := range []uint16{0, 1} {
+					busy.limits.Charge(now, throttle.Write, throttle.Place{Index: index, Hash: rand.Uint64()}, perSecond/16)
+				}
+			}
+		}
+	}
+	charge(3_500, 35)
+	for range 2 {
+		if err := d.followHeat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		is, _ := d.find("Orders")
+		for is.Warm.Write < 7_000 { // the background work was first
+			time.Sleep(time.Millisecond)
+			is, _ = d.find("Orders")
+		}
+		if want := (schema.Throughput{Read: 12_000, Write: 7_000}); is.Warm != want || is.Indexes[0].Warm != want {
+			t.Errorf("the warm throughput is %+v, of the index %+v; want %+v", is.Warm, is.Indexes[0].Warm, want)
+		}
+		charge(1, 90)
 	}
 }
