@@ -33,12 +33,11 @@ type ChangeRange struct {
 	Limit    int // the most changes to read; 0 means no limit
 	MaxBytes int // reading ends with the change that reaches this size; 0 means no limit
 
-	// Keep selects changes; nil means all. Reading ends too when the others have
-	// reached maxSkipped times MaxBytes.
-	Keep func(*change.Record) bool
+	// Keep selects changes; nil means all. Reading ends too with the change that
+	// takes the size of the others to MaxSkipped.
+	Keep       func(*change.Record) bool
+	MaxSkipped int
 }
-
-const maxSkipped = 4
 
 // Changes reads changes in the order of their stamps, up to the horizon. So no
 // change can appear later between those that it returns.
@@ -83,15 +82,14 @@ func (r *ChangeRange) read(ctx context.Context, snap store.Snapshot) (changes []
 		if err != nil {
 			return nil, nil, fmt.Errorf("change record of table %d: %w: %w", r.Table, err, store.ErrCorrupt)
 		}
-		found := Change{first.stamp, first.n, record}
 		if r.Keep == nil || r.Keep(&record) {
-			changes = append(changes, found)
+			changes = append(changes, Change{first.stamp, first.n, record})
 			size += len(first.value)
 		} else {
 			skipped += len(first.value)
 		}
-		if r.ends(len(changes), max(size, skipped/maxSkipped)) {
-			return changes, &found, nil
+		if r.ends(len(changes), size) || skipped > 0 && skipped >= r.MaxSkipped {
+			return changes, &Change{Stamp: first.stamp, N: first.n}, nil
 		}
 		if err := first.advance(); err != nil {
 			return nil, nil, err

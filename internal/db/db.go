@@ -75,6 +75,8 @@ type DB struct {
 	catalog catalog
 	meter   *meter.Registry
 
+	decoded sync.Map // by the name of the table: the *decodedStream that was read last
+
 	units     *unitsExchange  // nil if no other server shares the data
 	elsewhere *meter.Registry // what other servers consume
 

@@ -38,6 +38,9 @@ func (d *DB) followHeat(ctx context.Context) (failure error) {
 			t.warms(def)
 			return nil
 		})
+		if err != nil {
+			t.limits.PutBackSplits(splits)
+		}
 		if gone, ok := errors.AsType[*apierror.Error](err); !ok || gone.Code != apierror.NoTable().Code {
 			failure = errors.Join(failure, err)
 		}

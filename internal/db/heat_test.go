@@ -62,6 +62,14 @@ func TestHotShardsAreSplit(t *testing.T) {
 			t.Errorf("%d partitions, and the splits %+v", hot.limits.Partitions(0), s.Splits)
 		}
 	}
+
+	// After a restart the table has the partitions of its stream, so that they are not
+	// split again.
+	hot, _ := d.find("Orders")
+	again := throttle.New(hot.Table, 0, func(uint16) int64 { return 0 })
+	if n := again.Partitions(0); n != hot.limits.Partitions(0) || len(again.TakeSplits()) != 0 {
+		t.Errorf("after a restart there are %d partitions, before %d", n, hot.limits.Partitions(0))
+	}
 }
 
 // The warm throughput of an on-demand table and of its indexes rises with the level that

@@ -50,10 +50,13 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	d.catalog.detach = func(table string) {
 		d.meter.Forget(table)
 		d.elsewhere.Forget(table)
+		d.decoded.Delete(table)
 	}
 	d.catalog.attach = func(t *table) {
 		if t.series != nil && len(t.Indexes) < t.series.indexes {
-			d.meter.ForgetIndexes(t.Name, func(index string) bool { _, has := t.Index(index); return has })
+			has := func(index string) bool { _, has := t.Index(index); return has }
+			d.meter.ForgetIndexes(t.Name, has)
+			d.elsewhere.ForgetIndexes(t.Name, has)
 		}
 		t.series, t.rules = newTableSeries(d.meter, t.Table), rulesOf(t.Table, t.rules)
 		if t.Throttling == schema.ThrottlingOn || o.Throttle && t.Throttling == schema.ThrottlingDefault {

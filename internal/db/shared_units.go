@@ -1,6 +1,8 @@
 package db
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -19,17 +21,18 @@ const (
 	// exchangeInterval is how often the servers of a cluster exchange what they
 	// consume.
 	exchangeInterval = time.Second
+	// keptIntervals is how many intervals a record has. A server that does not read it
+	// for longer misses what was consumed before.
+	keptIntervals = 8
 	// unitsRepeated is how often a server stores its record even if it has consumed
 	// nothing, and unitsForgotten after what time others remove it if it does not.
 	unitsRepeated  = 20 * time.Second
 	unitsForgotten = 2 * time.Minute
-	// maxUnitsPlaces bounds a record. Places in which nothing was consumed for
-	// placesKept are left out.
-	maxUnitsPlaces = 4000
-	placesKept     = 10 * time.Minute
+	// maxUnitsPlaces bounds an interval: of more places, those with the most units are in it.
+	maxUnitsPlaces = 1000
 )
 
-// unitsPlace is where units were consumed.
+// unitsPlace is where units were consumed, or a partition was split.
 type unitsPlace struct {
 	Table uint32        `json:"table"`
 	Index uint16        `json:"index,omitempty"`
@@ -37,11 +40,16 @@ type unitsPlace struct {
 	Hash  uint64        `json:"hash,omitempty"` // the first of a partition
 }
 
-// unitsRecord is what a server of a cluster has consumed since its start. Each reader
-// takes the difference to the record that it has read before, so that a reader that misses
-// some of them misses no units.
+// unitsRecord is what a server of a cluster tells the others.
 type unitsRecord struct {
-	Number uint64       `json:"number"` // of the records of this server
+	Number    uint64          `json:"number"` // of the last interval
+	Intervals []unitsInterval `json:"intervals"`
+	Splits    []unitsPlace    `json:"splits,omitempty"` // of hot partitions
+}
+
+// unitsInterval is what a server has consumed in one interval.
+type unitsInterval struct {
+	Number uint64       `json:"number"`
 	Units  []placeUnits `json:"units"`
 }
 
@@ -53,27 +61,20 @@ type placeUnits struct {
 // unitsExchange is the state of the exchange in one server. It is used by one goroutine.
 type unitsExchange struct {
 	server  string
-	number  uint64
-	stored  time.Time // when the record was stored last
-	own     map[unitsPlace]*ownUnits
-	metered map[unitsPlace]float64 // totals of the meter, for tables without limits
-	begun   bool                   // the records of other servers were read
+	record  unitsRecord
+	stored  time.Time              // when the record was stored last
+	metered map[unitsPlace]float64 // totals of the meter at the last interval
 	others  map[string]*otherServer
 }
 
-type ownUnits struct {
-	units   float64
-	changed time.Time
-}
-
 type otherServer struct {
-	number  uint64
+	number  uint64 // of the last interval that was read
 	changed time.Time
-	units   map[unitsPlace]float64
+	stored  []byte
 }
 
 func newUnitsExchange() *unitsExchange {
-	return &unitsExchange{server: NewUUID(), own: make(map[unitsPlace]*ownUnits), metered: make(map[unitsPlace]float64), others: make(map[string]*otherServer)}
+	return &unitsExchange{server: NewUUID(), metered: make(map[unitsPlace]float64), others: make(map[string]*otherServer)}
 }
 
 func unitsKey(server string) []byte { return keyspace.Meta("units/" + server) }
@@ -88,166 +89,177 @@ func (d *DB) exchangeUnits(ctx context.Context) error {
 	for _, t := range d.all() {
 		tables[t.ID] = t
 	}
-	changed := d.addOwnUnits(tables, now)
-	x.forget(tables, now)
-	if changed || now.Sub(x.stored) >= unitsRepeated {
-		x.number++
-		record, err := json.Marshal(x.record())
+	units := d.takeUnits(tables)
+	if len(units) > 0 || now.Sub(x.stored) >= unitsRepeated {
+		x.record.add(units)
+		x.record.Splits = heatSplits(tables)
+		value, err := json.Marshal(x.record)
 		if err != nil {
 			return err
 		}
 		key := unitsKey(x.server)
-		if err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error { tx.Set(key, record); return nil }); err != nil {
+		if err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error { tx.Set(key, value); return nil }); err != nil {
 			return err
 		}
 		x.stored = now
 	}
-	return d.addOtherUnits(ctx, tables, now)
+	return d.readUnits(ctx, tables, now)
 }
 
-// addOwnUnits adds what this server has consumed since it was called last.
-func (d *DB) addOwnUnits(tables map[uint32]*table, now time.Time) (changed bool) {
-	x := d.units
-	add := func(at unitsPlace, units float64) {
-		if x.own[at] == nil {
-			x.own[at] = new(ownUnits)
+// add adds an interval.
+func (r *unitsRecord) add(units []placeUnits) {
+	if len(units) > maxUnitsPlaces {
+		slices.SortFunc(units, func(a, b placeUnits) int { return cmp.Compare(b.Units, a.Units) })
+		units = units[:maxUnitsPlaces]
+	}
+	r.Number++
+	r.Intervals = append(r.Intervals, unitsInterval{r.Number, units})
+	r.Intervals = r.Intervals[max(0, len(r.Intervals)-keptIntervals):]
+}
+
+// heatSplits returns where hot partitions were split on this server. All servers have to
+// have them: one that has not would charge the partition what its halves consume.
+func heatSplits(tables map[uint32]*table) (splits []unitsPlace) {
+	for _, t := range tables {
+		if t.limits != nil {
+			for _, at := range t.limits.HeatSplits() {
+				splits = append(splits, unitsPlace{Table: t.ID, Index: at.Index, Hash: at.Hash})
+			}
 		}
-		x.own[at].units += units
-		x.own[at].changed, changed = now, true
+	}
+	return splits[:min(len(splits), maxUnitsPlaces)]
+}
+
+// takeUnits returns what this server has consumed since it was called last.
+func (d *DB) takeUnits(tables map[uint32]*table) (units []placeUnits) {
+	x, totals := d.units, make(map[unitsPlace]float64)
+	add := func(at unitsPlace, n float64) {
+		units = append(units, placeUnits{at, math.Round(n*1000) / 1000})
 	}
 	for _, t := range tables {
 		if t.limits != nil {
-			t.limits.TakeCharged(func(kind throttle.Kind, at throttle.Place, units float64) {
-				add(unitsPlace{t.ID, at.Index, kind, at.Hash}, units)
+			t.limits.TakeCharged(func(kind throttle.Kind, at throttle.Place, n float64) {
+				add(unitsPlace{t.ID, at.Index, kind, at.Hash}, n)
 			})
-			continue
 		}
-		if t.OnDemand {
-			continue // nobody asks
-		}
-		for kind, name := range consumedNames {
-			total := func(index uint16, indexName string) {
-				at := unitsPlace{Table: t.ID, Index: index, Kind: throttle.Kind(kind)}
-				sum := d.meter.Total(meter.ID{Name: name, Table: t.Name, Index: indexName})
-				if more := sum - x.metered[at]; more > 0 {
-					add(at, more)
-				}
-				x.metered[at] = sum
-			}
-			total(0, "")
-			for i := range t.Indexes {
-				if g := &t.Indexes[i]; g.Global {
-					total(g.ID, g.Name)
-				}
+		for _, p := range t.consumedPlaces() {
+			at := unitsPlace{Table: t.ID, Index: p.index, Kind: p.kind}
+			totals[at] = d.meter.Total(p.id)
+			was, known := x.metered[at]
+			if more := totals[at] - was; known && more > 0 && t.limits == nil && !t.OnDemand {
+				add(at, more) // for auto scaling
 			}
 		}
 	}
-	return changed
+	x.metered = totals
+	return units
 }
 
-// forget removes places of tables that were deleted, and those in which nothing is
-// consumed.
-func (x *unitsExchange) forget(tables map[uint32]*table, now time.Time) {
-	maps.DeleteFunc(x.own, func(at unitsPlace, o *ownUnits) bool {
-		return tables[at.Table] == nil || now.Sub(o.changed) > placesKept
-	})
-	maps.DeleteFunc(x.metered, func(at unitsPlace, _ float64) bool { return tables[at.Table] == nil })
-	if len(x.own) <= maxUnitsPlaces {
-		return
-	}
-	places := slices.SortedFunc(maps.Keys(x.own), func(a, b unitsPlace) int { return x.own[b].changed.Compare(x.own[a].changed) })
-	for _, at := range places[maxUnitsPlaces:] {
-		delete(x.own, at)
-	}
+// consumedPlace is where a table consumes units.
+type consumedPlace struct {
+	index uint16
+	kind  throttle.Kind
+	id    meter.ID
 }
 
-func (x *unitsExchange) record() unitsRecord {
-	r := unitsRecord{Number: x.number, Units: make([]placeUnits, 0, len(x.own))}
-	for at, o := range x.own {
-		r.Units = append(r.Units, placeUnits{at, math.Round(o.units*1000) / 1000})
+func (t *table) consumedPlaces() (places []consumedPlace) {
+	for kind, name := range consumedNames {
+		places = append(places, consumedPlace{0, throttle.Kind(kind), meter.ID{Name: name, Table: t.Name}})
+		for i := range t.Indexes {
+			if x := &t.Indexes[i]; x.Global {
+				places = append(places, consumedPlace{x.ID, throttle.Kind(kind), meter.ID{Name: name, Table: t.Name, Index: x.Name}})
+			}
+		}
 	}
-	return r
+	return places
 }
 
-// addOtherUnits charges what the other servers have consumed since it was called last. It
+// readUnits charges what the other servers have consumed since it was called last. It
 // removes the records of servers that have ended.
-func (d *DB) addOtherUnits(ctx context.Context, tables map[uint32]*table, now time.Time) error {
+func (d *DB) readUnits(ctx context.Context, tables map[uint32]*table, now time.Time) error {
 	x := d.units
 	records, err := d.unitsRecords(ctx)
 	if err != nil {
 		return err
 	}
-	var ended [][]byte
-	for server, r := range records {
+	for server, stored := range records {
 		if server == x.server {
 			continue
 		}
 		o := x.others[server]
 		if o == nil {
-			o = &otherServer{changed: now, units: make(map[unitsPlace]float64)}
+			o = &otherServer{}
 			x.others[server] = o
-			if !x.begun { // what was consumed before the start
-				o.number = r.Number
-				o.read(r, func(unitsPlace, float64) {})
+		}
+		if !bytes.Equal(o.stored, stored) {
+			o.stored, o.changed = stored, now
+			var r unitsRecord
+			if json.Unmarshal(stored, &r) == nil {
+				o.read(&r, func(u placeUnits) { d.consumedElsewhere(tables[u.Table], u) })
+				for _, at := range r.Splits {
+					if t := tables[at.Table]; t != nil && t.limits != nil {
+						t.limits.SplitOther(d.clock.Elapsed(), throttle.Place{Index: at.Index, Hash: at.Hash})
+					}
+				}
+			}
+		} else if now.Sub(o.changed) > unitsForgotten {
+			if err := d.removeUnits(ctx, server, stored); err != nil {
+				return err
 			}
 		}
-		if r.Number != o.number {
-			o.number, o.changed = r.Number, now
-			o.read(r, func(at unitsPlace, units float64) { d.consumedElsewhere(tables[at.Table], at, units) })
-		} else if now.Sub(o.changed) > unitsForgotten {
-			ended = append(ended, unitsKey(server))
+	}
+	maps.DeleteFunc(x.others, func(server string, _ *otherServer) bool { _, has := records[server]; return !has })
+	return nil
+}
+
+// read calls each for what a server has consumed since its record was read last. Of a server
+// that is new, or is seen again, that is not known.
+func (o *otherServer) read(r *unitsRecord, each func(placeUnits)) {
+	if o.number > 0 {
+		for _, i := range r.Intervals {
+			if i.Number > o.number {
+				for _, u := range i.Units {
+					each(u)
+				}
+			}
 		}
 	}
-	x.begun = true
-	maps.DeleteFunc(x.others, func(server string, _ *otherServer) bool { _, has := records[server]; return !has })
-	if len(ended) == 0 {
-		return nil
-	}
-	return d.update(store.Freeing(ctx), ended, func(tx store.Tx) error {
-		for _, key := range ended {
+	o.number = r.Number
+}
+
+// removeUnits removes the record of a server that has ended, unless it has changed.
+func (d *DB) removeUnits(ctx context.Context, server string, stored []byte) error {
+	key := unitsKey(server)
+	return d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
+		if now, ok := tx.Get(key); ok && bytes.Equal(now, stored) {
 			tx.Delete(key)
 		}
 		return nil
 	})
 }
 
-// read calls each with what a record has more than the one before.
-func (o *otherServer) read(r unitsRecord, each func(at unitsPlace, units float64)) {
-	units := make(map[unitsPlace]float64, len(r.Units))
-	for _, u := range r.Units {
-		units[u.unitsPlace] = u.Units
-		more := u.Units - o.units[u.unitsPlace]
-		if more < 0 { // the place was left out for a while
-			more = u.Units
-		}
-		if more > 0 {
-			each(u.unitsPlace, more)
-		}
-	}
-	o.units = units
-}
-
-// consumedElsewhere records units that another server has consumed.
-func (d *DB) consumedElsewhere(t *table, at unitsPlace, units float64) {
-	if t == nil || at.Kind != throttle.Read && at.Kind != throttle.Write {
+// consumedElsewhere records units that another server has consumed. They may be negative: what
+// was charged in advance is given back.
+func (d *DB) consumedElsewhere(t *table, u placeUnits) {
+	if t == nil || u.Kind != throttle.Read && u.Kind != throttle.Write || math.IsNaN(u.Units) {
 		return
 	}
 	index := ""
-	if at.Index != 0 {
-		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.ID == at.Index })
+	if u.Index != 0 {
+		i := slices.IndexFunc(t.Indexes, func(x schema.Index) bool { return x.ID == u.Index })
 		if i < 0 {
 			return
 		}
 		index = t.Indexes[i].Name
 	}
-	d.elsewhere.Series(meter.ID{Name: consumedNames[at.Kind], Table: t.Name, Index: index}).Add(units)
+	d.elsewhere.Series(meter.ID{Name: consumedNames[u.Kind], Table: t.Name, Index: index}).Add(u.Units)
 	if t.limits != nil {
-		t.limits.ChargeOther(d.clock.Elapsed(), at.Kind, throttle.Place{Index: at.Index, Hash: at.Hash}, units)
+		t.limits.ChargeOther(d.clock.Elapsed(), u.Kind, throttle.Place{Index: u.Index, Hash: u.Hash}, u.Units)
 	}
 }
 
 // unitsRecords reads the records of all servers.
-func (d *DB) unitsRecords(ctx context.Context) (map[string]unitsRecord, error) {
+func (d *DB) unitsRecords(ctx context.Context) (map[string][]byte, error) {
 	snap, err := d.engine.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -256,16 +268,12 @@ func (d *DB) unitsRecords(ctx context.Context) (map[string]unitsRecord, error) {
 	start := unitsKey("")
 	end := slices.Clone(start)
 	end[len(end)-1]++
-	found := make(map[string]unitsRecord)
+	found := make(map[string][]byte)
 	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
 		if err != nil {
 			return nil, err
 		}
-		var r unitsRecord
-		if err := json.Unmarshal(pair.Value, &r); err != nil {
-			r = unitsRecord{} // it is removed, as that of a server that has ended
-		}
-		found[string(pair.Key[len(start):])] = r
+		found[string(pair.Key[len(start):])] = bytes.Clone(pair.Value)
 	}
 	return found, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/data/throttle"
 	"github.com/stator-db/stator/internal/lead/leadtest"
+	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
@@ -162,20 +163,137 @@ func TestConsumedOfAllServers(t *testing.T) {
 	})
 }
 
-// What a place has consumed is not lost if a record is missed, and not repeated if the
-// place was left out for a while.
-func TestUnitsOfRecords(t *testing.T) {
+// units returns what is left of the write units of the table on a server.
+func (f *sharedFleet) units(d *DB) float64 {
+	f.Helper()
+	t, ok := d.find("Orders")
+	if !ok {
+		f.Fatal("there is no table")
+	}
+	return t.limits.Units(d.clock.Elapsed(), throttle.Write, throttle.Place{Hash: 1})
+}
+
+// charge charges units on a server, as requests do.
+func (f *sharedFleet) charge(d *DB, units float64) {
+	f.Helper()
+	t, _ := d.find("Orders")
+	t.limits.Charge(d.clock.Elapsed(), throttle.Write, throttle.Place{Hash: 1}, units)
+}
+
+// Units that were charged in advance and given back after an exchange are given back
+// on all servers.
+func TestRefundsAreShared(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 2, Options{Throttle: true})
+		f.create(schema.Table{Throughput: schema.Throughput{Read: 100, Write: 100}})
+		for range 60 {
+			f.charge(f.servers[0], 90)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(3 * time.Second)
+		before := f.units(f.servers[1])
+		f.charge(f.servers[0], 50)
+		time.Sleep(2 * time.Second)
+		f.charge(f.servers[0], -50)
+		time.Sleep(2 * time.Second)
+		if after := f.units(f.servers[1]); after < before {
+			t.Errorf("after a refund the other server has %.0f units, before %.0f", after, before)
+		}
+	})
+}
+
+// A server whose record was removed, as after a pause, is not charged for all of its past.
+func TestServerThatIsSeenAgain(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 2, Options{Throttle: true})
+		f.create(schema.Table{Throughput: schema.Throughput{Read: 100, Write: 100}})
+		load := func(seconds int) {
+			for range seconds {
+				f.charge(f.servers[0], 90)
+				time.Sleep(time.Second)
+			}
+		}
+		load(600)
+		key := unitsKey(f.servers[0].units.server)
+		if err := f.servers[1].update(t.Context(), [][]byte{key}, func(tx store.Tx) error { tx.Delete(key); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		load(30)
+		if units := f.units(f.servers[1]); units < 0 {
+			t.Errorf("the other server has %.0f units", units)
+		}
+	})
+}
+
+// A partition that is hot on one server is split on all, so that none of them is charged
+// in one partition what two consume.
+func TestHeatSplitsAreShared(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 3, Options{Throttle: true})
+		f.create(schema.Table{OnDemand: true})
+		hot, _ := f.servers[0].find("Orders")
+		for range 12 * 60 {
+			for i := range 18 {
+				hash := uint64(i%2)<<60 + uint64(i)<<40 // two halves of the first partition
+				hot.limits.Charge(f.servers[0].clock.Elapsed(), throttle.Write, throttle.Place{Hash: hash}, 100)
+			}
+			time.Sleep(time.Second)
+		}
+		late := f.join()
+		time.Sleep(3 * time.Second)
+		for i, d := range append(f.servers[:3:3], late) {
+			is, _ := d.find("Orders")
+			if n := is.limits.Partitions(0); n != hot.limits.Partitions(0) || n < 5 {
+				t.Errorf("server %d has %d partitions, the busy one %d", i, n, hot.limits.Partitions(0))
+			}
+		}
+	})
+}
+
+// What a table has consumed on demand is not reported when it gets provisioned units.
+func TestConsumedAfterASwitch(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 2, Options{})
+		f.create(schema.Table{OnDemand: true})
+		f.puts(f.servers[0], 100)
+		time.Sleep(2*time.Minute - time.Duration(time.Now().Second())*time.Second)
+		time.Sleep(10 * time.Second)
+		minute := time.Now().Truncate(time.Minute)
+		if _, err := f.servers[0].UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
+			def.OnDemand, def.Throughput = false, schema.Throughput{Read: 5, Write: 5}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if units, ok := f.servers[1].Consumed("Orders", "", true, minute); !ok || units != 0 {
+			t.Errorf("%v units, %t; nothing was written", units, ok)
+		}
+	})
+}
+
+// A server reads each interval once, and of a server that it does not know, none of those before.
+func TestIntervalsAreReadOnce(t *testing.T) {
 	at := unitsPlace{Table: 1, Kind: throttle.Write}
+	var r unitsRecord
 	var o otherServer
 	total := 0.0
-	for _, units := range []float64{5, 5, 12, -1, 3, 3} { // -1: the place is left out
-		r := unitsRecord{}
-		if units >= 0 {
-			r.Units = []placeUnits{{at, units}}
+	read := func() { o.read(&r, func(u placeUnits) { total += u.Units }) }
+	for i := range 40 {
+		r.add([]placeUnits{{at, 1}})
+		if i%3 == 0 { // so it misses some of the records
+			read()
+			read()
 		}
-		o.read(r, func(_ unitsPlace, n float64) { total += n })
 	}
-	if total != 15 {
-		t.Errorf("the sum is %v, want 15", total)
+	if total != 39 {
+		t.Errorf("the sum is %v, want 39: all but the first", total)
+	}
+	for range 2 * keptIntervals {
+		r.add([]placeUnits{{at, 1}})
+	}
+	read()
+	if total != 39+keptIntervals {
+		t.Errorf("after a long pause the sum is %v, want %d more", total, keptIntervals)
 	}
 }

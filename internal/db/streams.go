@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -80,6 +81,7 @@ func (d *DB) Streams(table string) []Stream {
 // StreamView is a stream, and its changes, as they were at one moment.
 type StreamView struct {
 	Stream
+	Spans   []schema.ShardSpan
 	Horizon uint64 // changes with smaller stamps are final
 
 	snap store.Snapshot
@@ -101,27 +103,51 @@ func (d *DB) ViewStream(ctx context.Context, s Stream, from uint64) (v *StreamVi
 	}
 	values, err := v.snap.Get(ctx, keyspace.Catalog(s.Table.Name))
 	if err == nil && values[0] != nil {
-		err = v.describe(values[0])
+		err = d.describeStream(v, values[0])
 	}
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
+	if v.Spans == nil {
+		v.Spans = v.Stream.Spans()
+	}
 	return v, nil
 }
 
-// describe replaces the description of the stream by the stored one of its table.
-func (v *StreamView) describe(stored []byte) error {
+// decodedStream is a stream of a stored description.
+type decodedStream struct {
+	stored []byte // of its table
+	table  *schema.Table
+	stream schema.Stream
+	spans  []schema.ShardSpan
+}
+
+// describeStream replaces the description of a stream by the stored one of its table.
+func (d *DB) describeStream(v *StreamView, stored []byte) error {
+	if was, _ := d.decoded.Load(v.Table.Name); was != nil {
+		was := was.(*decodedStream)
+		if was.table.ID == v.Table.ID && was.stream.Label == v.Label && bytes.Equal(was.stored, stored) {
+			was.describe(v)
+			return nil
+		}
+	}
 	t, err := codec.DecodeTable(stored)
 	if err != nil {
 		return fmt.Errorf("table %s: %w", v.Table.Name, err)
 	}
 	for i := range t.Streams {
 		if s := &t.Streams[i]; t.ID == v.Table.ID && s.Label == v.Label {
-			v.Stream.Stream, v.Table = *s, t
-			v.Roll = cmp.Or(s.Roll, shardDuration)
+			found := &decodedStream{stored, t, *s, s.Spans()}
+			found.stream.Roll = cmp.Or(s.Roll, shardDuration)
+			found.describe(v)
+			d.decoded.Store(t.Name, found)
 		}
 	}
 	return nil
+}
+
+func (s *decodedStream) describe(v *StreamView) {
+	v.Stream.Stream, v.Table, v.Spans = s.stream, s.table, s.spans
 }
 
 // Changes reads changes in the order of their stamps, up to the horizon. next is what to

@@ -40,6 +40,9 @@ func (s *Stream) Spans() []ShardSpan {
 		spans[i] = ShardSpan{First: first, Last: last, Start: s.Start, Parent: -1}
 	}
 	for _, split := range s.Splits {
+		if split.Span < 0 || split.Span >= len(spans) {
+			break // it is damaged
+		}
 		p := &spans[split.Span]
 		p.End = split.Stamp
 		spans = append(spans,
@@ -52,7 +55,7 @@ func (s *Stream) Spans() []ShardSpan {
 // leaves returns the spans that are not split, and their places in the list.
 func (s *Stream) leaves() (spans []ShardSpan, places []int) {
 	all := s.Spans()
-	isSplit := make([]bool, len(all))
+	isSplit := make(map[int]bool)
 	for _, split := range s.Splits {
 		isSplit[split.Span] = true
 	}

@@ -72,17 +72,20 @@ func (p *hashRanges) split(i int, at uint64, now time.Duration) *hashRanges {
 		return p
 	}
 	all := slices.Clone(p.all)
-	was := all[i]
 	all[i] = newHashRange(now)
-	for kind := range was.charged {
-		all[i].charged[kind].Store(was.charged[kind].Swap(0))
-	}
+	all[i].takeCharged(p.all[i])
 	return &hashRanges{m, slices.Insert(all, i+1, newHashRange(now))}
 }
 
-// consume counts and consumes units, and samples the keys.
-func (p *hashRange) consume(now time.Duration, kind Kind, at Place, units float64) {
-	p.limits[kind].consume(now, units)
+// takeCharged takes over what is kept for TakeCharged.
+func (p *hashRange) takeCharged(was *hashRange) {
+	for kind := range was.charged {
+		p.charged[kind].Store(was.charged[kind].Swap(0))
+	}
+}
+
+// count counts units, and samples the keys.
+func (p *hashRange) count(kind Kind, at Place, units float64) {
 	if at.Scan {
 		return
 	}

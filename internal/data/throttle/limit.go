@@ -45,6 +45,21 @@ func (l *limit) units(now time.Duration) float64 {
 	return float64(held) / float64(time.Second) * float64(rate)
 }
 
+// maxDebt is how far below zero units that were consumed elsewhere may take a limit: twice
+// what it holds, and a second. They are known late, and may be of a time that is over.
+func (l *limit) maxDebt() int64 { return 2*l.depth.Load() + int64(time.Second) }
+
+// consumeLate is consume for units that were consumed elsewhere.
+func (l *limit) consumeLate(now time.Duration, units float64) {
+	l.consume(now, units)
+	for most := int64(now) + l.maxDebt(); ; {
+		was := l.emptyAt.Load()
+		if was <= most || l.emptyAt.CompareAndSwap(was, most) {
+			return
+		}
+	}
+}
+
 // consume takes units out, even if there are not as many: what a request costs is
 // known when it has been executed.
 func (l *limit) consume(now time.Duration, units float64) {

@@ -84,6 +84,12 @@ func New(def *schema.Table, now time.Duration, bytes func(index uint16) int64) *
 	t := &Table{bytes: bytes}
 	t.resources.Store(&map[uint16]*metered{})
 	t.Configure(def, now)
+	if s, ok := def.Stream(); ok {
+		for _, span := range s.Spans() { // the partitions of an earlier run
+			t.SplitOther(now, Place{Hash: span.First})
+		}
+		t.TakeSplits()
+	}
 	return t
 }
 
@@ -150,7 +156,7 @@ func (t *Table) Units(now time.Duration, kind Kind, at Place) float64 {
 
 // Charge records that units were consumed.
 func (t *Table) Charge(now time.Duration, kind Kind, at Place, units float64) {
-	p := t.charge(now, kind, at, units)
+	p := t.charge(now, kind, at, units, (*limit).consume)
 	if t.Shared {
 		p.charged[kind].Add(milli(units))
 	}
@@ -174,18 +180,43 @@ func (t *Table) TakeCharged(each func(kind Kind, at Place, units float64)) {
 
 // ChargeOther is Charge for units that were consumed on another server.
 func (t *Table) ChargeOther(now time.Duration, kind Kind, at Place, units float64) {
-	t.charge(now, kind, at, units)
+	t.charge(now, kind, at, units, (*limit).consumeLate)
 }
 
-func (t *Table) charge(now time.Duration, kind Kind, at Place, units float64) *hashRange {
+// SplitOther splits the partition of a table or an index that was split on another server.
+func (t *Table) SplitOther(now time.Duration, at Place) {
+	r, ok := (*t.resources.Load())[at.Index]
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.parts.Load()
+	if split := p.split(p.Of(at.Hash), at.Hash, now); split != p {
+		r.parts.Store(split)
+		r.noteSplits(at.Hash)
+	}
+}
+
+// noteSplits records splits. The caller holds mu.
+func (r *metered) noteSplits(at ...uint64) {
+	if len(r.splits) < maxRanges {
+		r.splits = append(r.splits, at...)
+	}
+	r.heat = append(r.heat, at...)
+	r.heat = r.heat[max(0, len(r.heat)-maxHeatSplits):]
+}
+
+func (t *Table) charge(now time.Duration, kind Kind, at Place, units float64, consume func(*limit, time.Duration, float64)) *hashRange {
 	r := t.resource(at.Index)
 	r.endMinutes(now)
 	k := &r.kinds[kind]
-	k.rate.consume(now, units)
-	k.ceiling.consume(now, units)
+	consume(&k.rate, now, units)
+	consume(&k.ceiling, now, units)
 	k.demand.add(units)
 	p := r.parts.Load().of(at.Hash)
-	p.consume(now, kind, at, units)
+	consume(&p.limits[kind], now, units)
+	p.count(kind, at, units)
 	return p
 }
 
@@ -197,8 +228,8 @@ func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Lo
 // Level returns what an on-demand table, or a global index of one, can serve per second. It is
 // zero for a provisioned one.
 func (t *Table) Level(index uint16) schema.Throughput {
-	r := t.resource(index)
-	if !r.onDemand.Load() {
+	r, ok := (*t.resources.Load())[index]
+	if !ok || !r.onDemand.Load() {
 		return schema.Throughput{}
 	}
 	return schema.Throughput{Read: r.kinds[Read].rate.rate.Load(), Write: r.kinds[Write].rate.rate.Load()}
@@ -214,6 +245,32 @@ func (t *Table) TakeSplits() []uint64 {
 	r.splits = nil
 	return splits
 }
+
+// PutBackSplits makes TakeSplits return splits again.
+func (t *Table) PutBackSplits(splits []uint64) {
+	r := t.resource(0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.splits) < maxRanges {
+		r.splits = append(r.splits, splits...)
+	}
+}
+
+// HeatSplits returns the latest places at which partitions of the table and of its indexes
+// were split because they were hot, on this server or another.
+func (t *Table) HeatSplits() (places []Place) {
+	for id, r := range *t.resources.Load() {
+		r.mu.Lock()
+		for _, at := range r.heat {
+			places = append(places, Place{Index: id, Hash: at})
+		}
+		r.mu.Unlock()
+	}
+	return places
+}
+
+// maxHeatSplits is how many splits HeatSplits returns for a table or an index.
+const maxHeatSplits = 64
 
 // settings are the parts of a description that limit a table or an index.
 type settings struct {
@@ -240,6 +297,7 @@ type metered struct {
 	mu     sync.Mutex // held to change the settings, the level or the partitions
 	set    settings
 	splits []uint64 // for TakeSplits
+	heat   []uint64 // for HeatSplits
 }
 
 func (r *metered) configure(set settings, now time.Duration) {
@@ -279,7 +337,9 @@ func (r *metered) adjust(now time.Duration) {
 	p := r.parts.Load()
 	if n := partition.Count(ready[Read], ready[Write], r.bytes(r.id)); n > p.Len() {
 		if p.Len() == 1 {
+			was := p.all[0]
 			p = evenRanges(min(n, maxRanges), now)
+			p.all[0].takeCharged(was)
 		}
 		r.parts.Store(p.grown(n, now))
 	}
@@ -299,9 +359,7 @@ func (r *metered) endMinutes(now time.Duration) {
 	}
 	parts, splits := r.parts.Load().cooled(now, is-was > 1)
 	r.parts.Store(parts)
-	if len(r.splits) < maxRanges {
-		r.splits = append(r.splits, splits...)
-	}
+	r.noteSplits(splits...)
 	r.adjust(now)
 }
 

@@ -51,7 +51,7 @@ type shardList struct {
 }
 
 func newShardList(v *db.StreamView) *shardList {
-	return &shardList{v.Stream, v.Spans(), v.Horizon}
+	return &shardList{v.Stream, v.Spans, v.Horizon}
 }
 
 // Shards iterates over the shards of a stream that can still be read, in the order
@@ -66,7 +66,9 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 		for epoch := epochOf(s, trimmed); epoch <= epochOf(s, l.horizon); epoch++ {
 			var shards []Shard
 			for span := range l.spans {
-				if shard, ok := l.find(ShardKey{span, epoch}); ok && shard.To > trimmed {
+				// The halves of a shard appear when it is closed.
+				shard, ok := l.find(ShardKey{span, epoch})
+				if ok && shard.To > trimmed && (l.spans[span].Parent < 0 || shard.From <= l.horizon) {
 					shards = append(shards, shard)
 				}
 			}
@@ -125,7 +127,7 @@ func (l *shardList) find(key ShardKey) (shard Shard, ok bool) {
 			shard.To = min(shard.To, end)
 		}
 	}
-	if shard.From >= shard.To || span.Parent >= 0 && shard.From > l.horizon {
+	if shard.From >= shard.To {
 		return Shard{}, false
 	}
 	shard.Closed = l.horizon >= shard.To
@@ -199,21 +201,22 @@ func epochOf(s db.Stream, stamp uint64) uint32 {
 const maxEpoch = 1<<28 - 1
 
 // changes returns the range of changes of a shard that start at a position.
-func (s *Shard) changes(t *schema.Table, from Position, limit int) db.ChangeRange {
+func (r *Reader) changes(s Shard, t *schema.Table, from Position, limit int) db.ChangeRange {
 	slot, last := keyspace.SlotOf(s.first), keyspace.SlotOf(s.last)
-	r := db.ChangeRange{
+	c := db.ChangeRange{
 		Table: t.ID, Slot: slot, Slots: last - slot + 1,
 		From: from.Stamp, FromN: min(from.N, math.MaxUint16), To: s.To,
 		Limit: limit, MaxBytes: pageBytes,
 	}
 	if s.first == keyspace.FirstOf(slot) && s.last == keyspace.FirstOf(last+1)-1 {
-		return r
+		return c
 	}
 	var key []byte
-	r.Keep = func(c *change.Record) bool {
+	c.Keep = func(c *change.Record) bool {
 		key = keyspace.Item(key[:0], t, c.Image())
 		hash := keyspace.Hash(key)
 		return s.first <= hash && hash <= s.last
 	}
-	return r
+	c.MaxSkipped = cmp.Or(r.MaxSkipped, 64<<20)
+	return c
 }

@@ -182,6 +182,7 @@ func TestPagesOfASmallShardAreBounded(t *testing.T) {
 		w.write(db.Write{Table: "Orders", Key: key(id), Effect: db.Replace(key(id).With("v", large))})
 	}
 	w.disable()
+	w.reader.MaxSkipped = 4 << 20
 	it, pages := w.reader.AtOldest(small), 0
 	for {
 		page, err := w.reader.Read(t.Context(), s, it, 1000)

@@ -22,6 +22,11 @@ import (
 // Reader reads the streams of a database.
 type Reader struct {
 	DB *db.DB
+
+	// MaxSkipped bounds the bytes of changes of other shards that are read for a page; it
+	// defaults to 64 MB. A page that ends by it may be empty, which clients may take for
+	// the end of what there is.
+	MaxSkipped int
 }
 
 // Position is a position between the changes of a slot: immediately before the
@@ -61,18 +66,21 @@ func (r *Reader) Read(ctx context.Context, s db.Stream, it Iterator, limit int) 
 		return Page{}, err
 	}
 	from := it.At
+	if end := (Position{Stamp: shard.To}); end.before(from) {
+		from = end
+	}
 	if it.Oldest {
 		from = Position{Stamp: max(from.Stamp, r.DB.TrimHorizon())}
 	}
 	// The iterator advances with time, so that it is not overtaken by the trim
 	// horizon while there are no changes.
-	found, next, err := v.Changes(ctx, shard.changes(v.Table, from, limit))
+	found, next, err := v.Changes(ctx, r.changes(shard, v.Table, from, limit))
 	if err != nil {
 		return Page{}, err
 	}
 	page = Page{Changes: found, Next: Iterator{Shard: it.Shard, Made: r.DB.Now(), At: Position{next.From, next.FromN}}}
 	if v.Horizon >= shard.To {
-		left, rest, err := v.Changes(ctx, shard.changes(v.Table, page.Next.At, 1))
+		left, rest, err := v.Changes(ctx, r.changes(shard, v.Table, page.Next.At, 1))
 		if err != nil {
 			return Page{}, err
 		}
@@ -99,7 +107,8 @@ func (r *Reader) checkAge(it Iterator) error {
 // iterator comes from the customer, so it may have any content.
 func (r *Reader) shardOf(v *db.StreamView, it Iterator) (Shard, error) {
 	shard, ok := newShardList(v).find(it.Shard)
-	if !ok || it.At.before(Position{Stamp: shard.From}) || (Position{Stamp: shard.To}).before(it.At) {
+	// An iterator may be beyond the end of a shard that was split meanwhile.
+	if !ok || it.At.before(Position{Stamp: shard.From}) || !shard.Closed && (Position{Stamp: shard.To}).before(it.At) {
 		return Shard{}, errIterator
 	}
 	if trimmed := r.DB.TrimHorizon(); shard.To <= trimmed || it.At.Stamp < trimmed && !it.Oldest {
