@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/scaling"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead"
 )
 
 const (
-	period     = time.Minute // of consumption
-	highCount  = 2           // periods above the target before units are increased
-	lowCount   = 15          // periods below it before they are decreased
-	lowPoints  = 20          // how many points below the target that is
-	lowestLow  = 10          // percent; so that a target of 20 can be fallen short of
 	retryDelay = 5 * time.Second
 
 	// settling is how long after the end of a minute its consumption is read, so
@@ -63,7 +58,7 @@ func (s *Store) step(ctx context.Context) (wait time.Duration, err error) {
 // action before that.
 func (s *Store) untilDue(all []*Settings) time.Duration {
 	now := s.db.Now()
-	next := now.Add(-settling).Truncate(period).Add(period + settling)
+	next := now.Add(-settling).Truncate(scaling.Period).Add(scaling.Period + settling)
 	for _, settings := range all {
 		if settings.Target == nil {
 			continue
@@ -265,15 +260,20 @@ func (s *Store) track(ctx context.Context, settings *Settings) error {
 		return nil
 	}
 	now := s.db.Now()
-	to, alarm := policy.desired(units, s.recent(settings.ID, now))
-	to = min(max(to, target.Min), target.Max)
-	switch {
-	case alarm == AlarmHigh && (to <= units || target.OutSuspended || now.Before(policy.ScaledOut.Add(seconds(policy.OutCooldown)))):
+	to, direction := scaling.Bounds{Min: target.Min, Max: target.Max}.Track(policy.Utilization, units, s.recent(settings.ID, now))
+	alarm := AlarmHigh
+	switch direction {
+	case scaling.None:
 		return nil
-	case alarm == AlarmLow && (to >= units || target.InSuspended || policy.DisableScaleIn != nil && *policy.DisableScaleIn || now.Before(policy.ScaledIn.Add(seconds(policy.InCooldown)))):
-		return nil
-	case alarm < 0:
-		return nil
+	case scaling.Out:
+		if target.OutSuspended || now.Before(policy.ScaledOut.Add(seconds(policy.OutCooldown))) {
+			return nil
+		}
+	case scaling.In:
+		if target.InSuspended || policy.DisableScaleIn != nil && *policy.DisableScaleIn || now.Before(policy.ScaledIn.Add(seconds(policy.InCooldown))) {
+			return nil
+		}
+		alarm = AlarmLow
 	}
 	cause := fmt.Sprintf("monitor alarm %s in state ALARM triggered policy %s", policy.Alarms[alarm].Name, policy.Name)
 	activity, err := s.setUnits(ctx, settings, to, cause)
@@ -304,48 +304,14 @@ func seconds(n *int32) time.Duration {
 // per second. It ends before a minute that is not known.
 func (s *Store) recent(id ID, now time.Time) (rates []float64) {
 	table, index, write, _ := id.Parts()
-	minute := now.Add(-settling).Truncate(period)
-	for range lowCount {
-		minute = minute.Add(-period)
+	minute := now.Add(-settling).Truncate(scaling.Period)
+	for range scaling.LowCount {
+		minute = minute.Add(-scaling.Period)
 		consumed, ok := s.consumed(table, index, write, minute)
 		if !ok {
 			break
 		}
-		rates = append(rates, consumed/period.Seconds())
+		rates = append(rates, consumed/scaling.Period.Seconds())
 	}
 	return rates
-}
-
-// desired returns the units that a policy wants, and the alarm that says so, or -1.
-func (p *Policy) desired(units int64, rates []float64) (to int64, alarm int) {
-	share := p.Utilization / 100
-	high := share * float64(units)
-	low := max(p.Utilization-lowPoints, lowestLow) / 100 * float64(units)
-	wanted := func(rates []float64) int64 {
-		most := 0.0
-		for _, rate := range rates {
-			most = max(most, rate)
-		}
-		return int64(math.Ceil(min(most/share, math.MaxInt32)))
-	}
-	switch {
-	case all(rates, highCount, func(rate float64) bool { return rate > high }):
-		return wanted(rates[:highCount]), AlarmHigh
-	case all(rates, lowCount, func(rate float64) bool { return rate < low }):
-		return wanted(rates[:lowCount]), AlarmLow
-	}
-	return units, -1
-}
-
-// all reports whether the first n rates exist and each of them is as asked for.
-func all(rates []float64, n int, is func(float64) bool) bool {
-	if len(rates) < n {
-		return false
-	}
-	for _, rate := range rates[:n] {
-		if !is(rate) {
-			return false
-		}
-	}
-	return true
 }

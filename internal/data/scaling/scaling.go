@@ -1,0 +1,75 @@
+// Package scaling decides when target tracking changes provisioned units, and to how
+// many.
+//
+// Package autoscaling acts on it, and package rightsize predicts it.
+package scaling
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// Period is what consumption is measured by.
+	Period = time.Minute
+
+	// LowCount is how many periods below the target decrease units. No decision looks at
+	// more than that many.
+	LowCount = 15
+
+	highCount = 2  // periods above the target that increase units
+	lowPoints = 20 // how many points below the target are below it
+	lowestLow = 10 // percent; so that a target of 20 can be fallen short of
+)
+
+// Direction is that of a change.
+type Direction int
+
+// The directions.
+const (
+	None Direction = iota
+	Out            // units are increased
+	In             // units are decreased
+)
+
+// Bounds limit the units that target tracking sets.
+type Bounds struct{ Min, Max int64 }
+
+// Track returns the units that a target wants, which is a utilization in percent, and the
+// direction in which they change. rates are the units per second that the last periods
+// consumed, the latest first.
+func (b Bounds) Track(target float64, units int64, rates []float64) (to int64, d Direction) {
+	share := target / 100
+	high := share * float64(units)
+	low := max(target-lowPoints, lowestLow) / 100 * float64(units)
+	wanted := func(rates []float64) int64 {
+		most := 0.0
+		for _, rate := range rates {
+			most = max(most, rate)
+		}
+		return min(max(int64(math.Ceil(min(most/share, math.MaxInt32))), b.Min), b.Max)
+	}
+	if all(rates, highCount, func(rate float64) bool { return rate > high }) {
+		if to = wanted(rates[:highCount]); to > units {
+			return to, Out
+		}
+	} else if all(rates, LowCount, func(rate float64) bool { return rate < low }) {
+		if to = wanted(rates[:LowCount]); to < units {
+			return to, In
+		}
+	}
+	return units, None
+}
+
+// all reports whether the first n rates exist and each of them is as asked for.
+func all(rates []float64, n int, is func(float64) bool) bool {
+	if len(rates) < n {
+		return false
+	}
+	for _, rate := range rates[:n] {
+		if !is(rate) {
+			return false
+		}
+	}
+	return true
+}
