@@ -20,6 +20,9 @@ const (
 	highCount = 2  // periods above the target that increase units
 	lowPoints = 20 // how many points below the target are below it
 	lowestLow = 10 // percent; so that a target of 20 can be fallen short of
+
+	// rounding is what a quotient is too large by at most, as 2.1 / 0.7 is.
+	rounding = 1e-6
 )
 
 // Direction is that of a change.
@@ -47,7 +50,7 @@ func (b Bounds) Track(target float64, units int64, rates []float64) (to int64, d
 		for _, rate := range rates {
 			most = max(most, rate)
 		}
-		return min(max(int64(math.Ceil(min(most/share, math.MaxInt32))), b.Min), b.Max)
+		return min(max(int64(math.Ceil(min(most/share, math.MaxInt32)-rounding)), b.Min), b.Max)
 	}
 	if all(rates, highCount, func(rate float64) bool { return rate > high }) {
 		if to = wanted(rates[:highCount]); to > units {

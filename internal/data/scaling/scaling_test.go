@@ -29,6 +29,7 @@ func TestTrack(t *testing.T) {
 		{"below the minimum", 70, Bounds{5, 100}, 3, same(0, 15), 3, None},
 		{"a low target", 20, Bounds{1, 100}, 10, same(0.9, 15), 5, In},
 		{"between the thresholds of a low target", 20, Bounds{1, 100}, 10, same(1, 15), 10, None},
+		{"no unit for an error of rounding", 70, Bounds{1, 100}, 10, same(2.1, 15), 3, In},
 		{"more than there can be", 70, Bounds{1, 40000}, 10, []float64{1e18, 1e18}, 40000, Out},
 	} {
 		t.Run(c.name, func(t *testing.T) {
