@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,8 +17,17 @@ import (
 func signFor(region string) func(r *http.Request, body []byte) error {
 	return func(r *http.Request, body []byte) error {
 		sum := sha256.Sum256(body)
-		return v4.NewSigner().SignHTTP(r.Context(), environmentCredentials(), r, hex.EncodeToString(sum[:]), "dynamodb", region, time.Now())
+		return v4.NewSigner().SignHTTP(r.Context(), environmentCredentials(), r, hex.EncodeToString(sum[:]), signedService(r.URL.Host), region, time.Now())
 	}
+}
+
+// signedService returns the service that requests to a host are signed for. A stator has
+// all of them on one port.
+func signedService(host string) string {
+	if strings.HasPrefix(host, "monitoring.") {
+		return "monitoring"
+	}
+	return "dynamodb"
 }
 
 // environmentCredentials are the credentials in the environment. Without any they

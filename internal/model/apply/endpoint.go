@@ -19,6 +19,7 @@ import (
 type Endpoint struct {
 	URL        string
 	StreamsURL string // of the API of streams; defaults to that of AWS for URL, or to URL
+	WatchURL   string // of the API of CloudWatch; defaults to that of AWS for URL, or to URL
 	Client     *http.Client
 	Sign       func(r *http.Request, body []byte) error
 
@@ -40,9 +41,10 @@ func (e *Endpoint) SendStreams(ctx context.Context, operation string, body any) 
 	return e.send(ctx, cmp.Or(e.StreamsURL, streamsURL(e.URL)), "DynamoDBStreams_20120810."+operation, body)
 }
 
-// SendWatch sends a request of the API of CloudWatch, which a stator has on the same URL.
+// SendWatch sends a request of the API of CloudWatch, which a stator has on the same URL. On
+// AWS it has a host of its own.
 func (e *Endpoint) SendWatch(ctx context.Context, operation string, body any) ([]byte, error) {
-	return e.send(ctx, e.URL, "GraniteServiceVersion20100801."+operation, body)
+	return e.send(ctx, cmp.Or(e.WatchURL, watchURL(e.URL)), "GraniteServiceVersion20100801."+operation, body)
 }
 
 // SendOwn sends a request of an operation that only stator has.
@@ -52,12 +54,28 @@ func (e *Endpoint) SendOwn(ctx context.Context, operation string, body any) ([]b
 
 // streamsURL returns the URL of the streams of an endpoint.
 func streamsURL(endpoint string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil || !strings.HasPrefix(u.Host, "dynamodb.") || !strings.Contains(u.Host, ".amazonaws.com") {
+	u, ok := parseAWS(endpoint)
+	if !ok {
 		return endpoint
 	}
 	u.Host = "streams." + u.Host
 	return u.String()
+}
+
+// watchURL returns the URL of the CloudWatch of an endpoint.
+func watchURL(endpoint string) string {
+	u, ok := parseAWS(endpoint)
+	if !ok {
+		return endpoint
+	}
+	u.Host = "monitoring." + strings.TrimPrefix(u.Host, "dynamodb.")
+	return u.String()
+}
+
+// parseAWS parses an endpoint; not ok if it is not the one of a region of AWS.
+func parseAWS(endpoint string) (u *url.URL, ok bool) {
+	u, err := url.Parse(endpoint)
+	return u, err == nil && strings.HasPrefix(u.Host, "dynamodb.") && strings.Contains(u.Host, ".amazonaws.com")
 }
 
 func (e *Endpoint) send(ctx context.Context, to, target string, body any) ([]byte, error) {
