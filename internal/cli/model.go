@@ -29,7 +29,7 @@ pattern runs. docs/model.md describes the format.`,
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(), modelInitCommand(),
 		modelProveCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	cmd.AddCommand(modelCodeCommands()...)
-	cmd.AddCommand(modelMigrateCommand())
+	cmd.AddCommand(modelMigrateCommand(), modelRightsizeCommand())
 	return cmd
 }
 

@@ -121,7 +121,7 @@ func (m *Model) Cost(prices *Prices) *Cost {
 const daySeconds = 86400
 
 func (m *Model) cost(prices *Prices, runs []patternRun) *Cost {
-	c := &Cost{Prices: &PriceInfo{prices.Date, prices.Region, cmp.Or(prices.Currency, "USD"), prices.Source}}
+	c := &Cost{Prices: prices.Info()}
 	peaks := make(map[*Table]*tableLoad)
 	for _, t := range m.Tables {
 		peaks[t] = newTableLoad(t)
@@ -220,7 +220,22 @@ func split(load []*IndexCost) Units {
 
 // onDemand is the monthly price of units per second.
 func (p *Prices) onDemand(read, write float64) float64 {
-	return (read*p.ReadRequests + write*p.WriteRequests) * monthSeconds / 1e6
+	return p.Requests(read*monthSeconds, write*monthSeconds)
+}
+
+// Requests is the price of units that are consumed on demand.
+func (p *Prices) Requests(read, write float64) float64 {
+	return (read*p.ReadRequests + write*p.WriteRequests) / 1e6
+}
+
+// Hour is the price of units that are provisioned for an hour.
+func (p *Prices) Hour(read, write float64) float64 {
+	return read*p.ReadCapacity + write*p.WriteCapacity
+}
+
+// Info identifies the prices.
+func (p *Prices) Info() *PriceInfo {
+	return &PriceInfo{p.Date, p.Region, cmp.Or(p.Currency, "USD"), p.Source}
 }
 
 const gigabyte = 1 << 30
@@ -243,7 +258,7 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 			p.Read, p.Write = read.provision(x.Read+l.local(false)), write.provision(x.Write+l.local(true))
 		}
 		cost.Provisioned = append(cost.Provisioned, p)
-		cost.ProvisionedDollars += (p.Read*prices.ReadCapacity + p.Write*prices.WriteCapacity) * monthHours
+		cost.ProvisionedDollars += prices.Hour(p.Read, p.Write) * MonthHours
 	}
 	cost.OnDemandDollars = prices.onDemand(cost.PerSecond.Read(), cost.PerSecond.Write())
 

@@ -28,10 +28,11 @@ var perUnit = map[string]float64{
 	"d": 86400, "day": 86400, "week": 7 * 86400, "month": monthSeconds, "y": yearSeconds, "year": yearSeconds,
 }
 
-// A month has the 730 hours that a bill assumes.
+// MonthHours is the hours of a month that a bill assumes.
+const MonthHours = 730
+
 const (
-	monthHours   = 730
-	monthSeconds = monthHours * 3600
+	monthSeconds = MonthHours * 3600
 	yearSeconds  = 365 * 86400
 )
 

@@ -38,26 +38,27 @@ const (
 // Bounds limit the units that target tracking sets.
 type Bounds struct{ Min, Max int64 }
 
-// Track returns the units that a target wants, which is a utilization in percent, and the
-// direction in which they change. rates are the units per second that the last periods
-// consumed, the latest first.
-func (b Bounds) Track(target float64, units int64, rates []float64) (to int64, d Direction) {
-	share := target / 100
-	high := share * float64(units)
-	low := max(target-lowPoints, lowestLow) / 100 * float64(units)
-	wanted := func(rates []float64) int64 {
-		most := 0.0
-		for _, rate := range rates {
-			most = max(most, rate)
-		}
-		return min(max(int64(math.Ceil(min(most/share, math.MaxInt32)-rounding)), b.Min), b.Max)
+// Want returns the units of which a target, a utilization in percent, is the highest of
+// some rates, in units per second.
+func (b Bounds) Want(target float64, rates ...float64) int64 {
+	most := 0.0
+	for _, rate := range rates {
+		most = max(most, rate)
 	}
+	return min(max(int64(math.Ceil(min(most/(target/100), math.MaxInt32)-rounding)), b.Min), b.Max)
+}
+
+// Track returns the units that a target wants, and the direction in which they change.
+// rates are those that the last periods consumed, the latest first.
+func (b Bounds) Track(target float64, units int64, rates []float64) (to int64, d Direction) {
+	high := target / 100 * float64(units)
+	low := max(target-lowPoints, lowestLow) / 100 * float64(units)
 	if all(rates, highCount, func(rate float64) bool { return rate > high }) {
-		if to = wanted(rates[:highCount]); to > units {
+		if to = b.Want(target, rates[:highCount]...); to > units {
 			return to, Out
 		}
 	} else if all(rates, LowCount, func(rate float64) bool { return rate < low }) {
-		if to = wanted(rates[:LowCount]); to < units {
+		if to = b.Want(target, rates[:LowCount]...); to < units {
 			return to, In
 		}
 	}
