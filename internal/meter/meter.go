@@ -46,7 +46,7 @@ type Registry struct {
 	mu     sync.RWMutex
 	series map[ID]*Series
 	minute int64 // the present one, since 1970
-	first  int64 // the first whole minute
+	first  int64 // the first minute of which all values are known
 	points int
 }
 
@@ -137,12 +137,14 @@ func (r *Registry) Advance(now time.Time) {
 		r.remove(kept)
 	}
 	for r.points > MaxPoints {
-		r.remove(r.oldest() + 60)
+		oldest := r.oldest()
+		r.remove(oldest + max(1, (r.minute-oldest)/4))
 	}
 }
 
 // remove removes the points before a minute.
 func (r *Registry) remove(before int64) {
+	r.first = max(r.first, before)
 	for _, s := range r.series {
 		n, _ := slices.BinarySearchFunc(s.points, before, func(p Point, minute int64) int { return cmp.Compare(p.Minute, minute) })
 		if n > 0 {
@@ -180,7 +182,7 @@ func (r *Registry) Points(id ID, from, to time.Time) []Point {
 }
 
 // Sum returns the sum of the values of a minute. It is not ok if that is not known: the
-// minute is not over, or the registry did not exist during all of it.
+// minute is not over, the registry did not exist during all of it, or its points are not kept.
 func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
 	r.mu.RLock()
 	known := minuteOf(minute) >= r.first && minuteOf(minute) < r.minute

@@ -139,6 +139,32 @@ func TestPointsAreBounded(t *testing.T) {
 	}
 }
 
+// When there are so many series that the points of less than an hour are kept, the newest
+// remain, and the minutes of the others are not known: they are not idle.
+func TestPointsOfManySeries(t *testing.T) {
+	r := NewRegistry(start)
+	var all []*Series
+	for i := range MaxSeries {
+		all = append(all, r.Series(ID{Name: ConsumedWrite, Table: fmt.Sprint("T", i)}))
+	}
+	now := start
+	for minute := range 45 {
+		for _, s := range all {
+			s.Add(1)
+		}
+		now = now.Add(time.Minute)
+		r.Advance(now)
+		for back := range min(minute, 12) {
+			if sum, ok := r.Sum(ID{Name: ConsumedWrite, Table: "T7"}, now.Add(-time.Duration(back+1)*time.Minute)); sum != 1 || !ok {
+				t.Fatalf("in minute %d, the sum of %d minutes before is %v, %v", minute, back+1, sum, ok)
+			}
+		}
+	}
+	if sum, ok := r.Sum(ID{Name: ConsumedWrite, Table: "T7"}, start.Add(2*time.Minute)); ok {
+		t.Errorf("the sum of a minute that is not kept is %v", sum)
+	}
+}
+
 func TestForget(t *testing.T) {
 	r := NewRegistry(start)
 	r.Series(ID{Name: ConsumedWrite, Table: "A"}).Add(1)
