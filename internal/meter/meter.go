@@ -50,6 +50,10 @@ type Registry struct {
 	points int
 }
 
+// maxSkipped is how many minutes the clock may advance at once without being set: on a
+// busy machine. It is less than what decreases units.
+const maxSkipped = 5
+
 // NewRegistry returns a registry without measurements.
 func NewRegistry(now time.Time) *Registry {
 	return &Registry{series: make(map[ID]*Series), minute: minuteOf(now), first: (now.Unix() + 59) / 60}
@@ -106,11 +110,17 @@ func (r *Registry) remaining(keep func(ID) bool) {
 	}
 }
 
-// Advance ends the present minute if it is over.
+// Advance ends the present minute if it is over. When the clock has been set, or the machine
+// was suspended, Sum does not know the minutes before.
 func (r *Registry) Advance(now time.Time) {
 	r.mu.RLock()
-	over := minuteOf(now) > r.minute
+	over, back := minuteOf(now) > r.minute, minuteOf(now) < r.minute-1 // a caller may be a little late
 	r.mu.RUnlock()
+	if back {
+		r.mu.Lock()
+		r.first = max(r.first, r.minute+1) // the present minute lasts until the clock is there again
+		r.mu.Unlock()
+	}
 	if !over {
 		return
 	}
@@ -131,6 +141,9 @@ func (r *Registry) Advance(now time.Time) {
 		before := len(s.points)
 		s.end(r.minute)
 		r.points += len(s.points) - before
+	}
+	if minuteOf(now) > r.minute+maxSkipped {
+		r.first = minuteOf(now) + 1
 	}
 	r.minute = minuteOf(now)
 	if kept := r.minute - int64(Retention/time.Minute); r.oldest() < kept-60 { // not each minute

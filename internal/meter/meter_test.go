@@ -165,6 +165,34 @@ func TestPointsOfManySeries(t *testing.T) {
 	}
 }
 
+// Minutes in which the clock was set are not known.
+func TestSumAfterTheClockWasSet(t *testing.T) {
+	id := ID{Name: ConsumedRead, Table: "T"}
+	for _, c := range []struct {
+		name  string
+		times []int // of Advance, in minutes
+		known map[int]bool
+	}{
+		{"a busy machine", []int{1, 2, 5, 6}, map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: false}},
+		{"forward", []int{1, 2, 3, 60, 61, 62, 63}, map[int]bool{2: false, 3: false, 30: false, 60: false, 61: true, 62: true, 63: false}},
+		{"back", []int{1, 2, 30, 31, 32, 20, 25, 31, 32, 33, 34}, map[int]bool{31: false, 32: false, 33: true, 34: false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewRegistry(start)
+			s := r.Series(id)
+			for _, minute := range c.times {
+				r.Advance(start.Add(time.Duration(minute) * time.Minute))
+				s.Add(1)
+			}
+			for minute, want := range c.known {
+				if sum, ok := r.Sum(id, start.Add(time.Duration(minute)*time.Minute)); ok != want {
+					t.Errorf("the sum of minute %d is %v, %v, want %v", minute, sum, ok, want)
+				}
+			}
+		})
+	}
+}
+
 func TestForget(t *testing.T) {
 	r := NewRegistry(start)
 	r.Series(ID{Name: ConsumedWrite, Table: "A"}).Add(1)
