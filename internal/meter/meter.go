@@ -83,6 +83,7 @@ func (r *Registry) get(id ID) *Series {
 		return r.get(ID{Name: id.Name})
 	}
 	s := newSeries(id, definitions[id.Name].Histogram)
+	s.first = r.minute + 1
 	r.series[id] = s
 	return s
 }
@@ -195,10 +196,11 @@ func (r *Registry) Points(id ID, from, to time.Time) []Point {
 }
 
 // Sum returns the sum of the values of a minute. It is not ok if that is not known: the
-// minute is not over, the registry did not exist during all of it, or its points are not kept.
+// minute is not over, the series did not exist during all of it, or its points are not kept.
 func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
 	r.mu.RLock()
-	known := minuteOf(minute) >= r.first && minuteOf(minute) < r.minute
+	s := r.series[id]
+	known := s != nil && minuteOf(minute) >= max(r.first, s.first) && minuteOf(minute) < r.minute
 	r.mu.RUnlock()
 	if !known {
 		return 0, false

@@ -165,6 +165,26 @@ func TestPointsOfManySeries(t *testing.T) {
 	}
 }
 
+// A series does not know the minutes before it existed, and one that is added up with others
+// knows none.
+func TestSumOfUnknownSeries(t *testing.T) {
+	r := NewRegistry(start)
+	r.Advance(start.Add(10 * time.Minute))
+	id := ID{Name: ConsumedRead, Table: "T"}
+	if _, ok := r.Sum(id, start.Add(5*time.Minute)); ok {
+		t.Error("the sum of a series that does not exist is known")
+	}
+	r.Series(id)
+	for minute := range 4 {
+		r.Advance(start.Add(time.Duration(11+minute) * time.Minute))
+	}
+	for minute, want := range map[int]bool{5: false, 10: false, 11: true, 13: true, 14: false} {
+		if _, ok := r.Sum(id, start.Add(time.Duration(minute)*time.Minute)); ok != want {
+			t.Errorf("minute %d is known: %v, want %v", minute, ok, want)
+		}
+	}
+}
+
 // Minutes in which the clock was set are not known.
 func TestSumAfterTheClockWasSet(t *testing.T) {
 	id := ID{Name: ConsumedRead, Table: "T"}

@@ -15,6 +15,8 @@ type Series struct {
 	low, high  atomic.Int64
 	within     *histogram // nil unless Definition.Histogram
 
+	first int64 // the first whole minute
+
 	// Guarded by Registry.mu.
 	total      Statistics
 	everWithin [len(Bounds) + 1]int64 // of the minutes before
