@@ -263,6 +263,17 @@ func TestCooldowns(t *testing.T) {
 	})
 }
 
+// A cooldown ends even if the clock was set back after the change.
+func TestCooldownAfterTheClockWasSetBack(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		st := newScalingTest(t)
+		cooldown := int32(60)
+		st.register(reads, 1, 1000, func(s *Settings) { s.Policy.OutCooldown, s.Policy.ScaledOut = &cooldown, time.Now().Add(24*time.Hour) })
+		st.load.set(10)
+		st.at(time.Now(), 3*time.Minute, 20)
+	})
+}
+
 func TestSuspendedScaling(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		st := newScalingTest(t)

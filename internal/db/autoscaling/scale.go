@@ -266,11 +266,11 @@ func (s *Store) track(ctx context.Context, settings *Settings) error {
 	case scaling.None:
 		return nil
 	case scaling.Out:
-		if target.OutSuspended || now.Before(policy.ScaledOut.Add(seconds(policy.OutCooldown))) {
+		if target.OutSuspended || cools(policy.ScaledOut, policy.OutCooldown, now) {
 			return nil
 		}
 	case scaling.In:
-		if target.InSuspended || policy.DisableScaleIn != nil && *policy.DisableScaleIn || now.Before(policy.ScaledIn.Add(seconds(policy.InCooldown))) {
+		if target.InSuspended || policy.DisableScaleIn != nil && *policy.DisableScaleIn || cools(policy.ScaledIn, policy.InCooldown, now) {
 			return nil
 		}
 		alarm = AlarmLow
@@ -293,11 +293,10 @@ func (s *Store) track(ctx context.Context, settings *Settings) error {
 	})
 }
 
-func seconds(n *int32) time.Duration {
-	if n == nil {
-		return 0
-	}
-	return time.Duration(*n) * time.Second
+// cools reports whether the cooldown after a change, in seconds, has not ended. A change that
+// is later than now was made before the clock was set back.
+func cools(changed time.Time, cooldown *int32, now time.Time) bool {
+	return cooldown != nil && !changed.After(now) && now.Before(changed.Add(time.Duration(*cooldown)*time.Second))
 }
 
 // recent returns the consumption of the last minutes, the latest first, in units
