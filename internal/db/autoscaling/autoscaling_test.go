@@ -274,6 +274,40 @@ func TestCooldownAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
+// Settings that were changed after the leader has read them are not acted on.
+func TestOldSettingsAreNotActedOn(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		st := newScalingTest(t)
+		st.load.set(10)
+		st.register(reads, 1, 1000, func(s *Settings) { s.Target.OutSuspended = true })
+		st.at(time.Now(), 5*time.Minute, 10)
+		old, err := st.Get(t.Context(), reads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.Target.OutSuspended = false // when they were read
+		act := func(want int64) {
+			t.Helper()
+			if err := st.track(t.Context(), old); err != nil {
+				t.Error(err)
+			}
+			if got, _ := st.units(reads); got != want {
+				t.Errorf("%d units, want %d; %s", got, want, st.activities(reads))
+			}
+		}
+		act(10)
+		if err := st.change(t.Context(), reads, func(s *Settings) error { s.Target.OutSuspended, s.Target.Max = false, 12; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		act(12)
+		st.setReads(10)
+		if err := st.change(t.Context(), reads, func(s *Settings) error { s.Target, s.Policy = nil, nil; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		act(10)
+	})
+}
+
 func TestSuspendedScaling(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		st := newScalingTest(t)

@@ -251,30 +251,21 @@ func changeUnits(t *schema.Table, index string, write bool, to int64, now time.T
 
 // track changes the units of an id as its policy says.
 func (s *Store) track(ctx context.Context, settings *Settings) error {
-	policy, target := settings.Policy, settings.Target
-	if policy == nil || s.consumed == nil {
+	if _, alarm := s.decide(settings, s.db.Now()); alarm < 0 {
 		return nil
 	}
-	units, ok := s.units(settings.ID)
-	if !ok {
-		return nil
+	s.applying.Lock() // no request sets bounds meanwhile
+	defer s.applying.Unlock()
+	settings, err := s.Get(ctx, settings.ID)
+	if err != nil {
+		return err
 	}
 	now := s.db.Now()
-	to, direction := scaling.Bounds{Min: target.Min, Max: target.Max}.Track(policy.Utilization, units, s.recent(settings.ID, now))
-	alarm := AlarmHigh
-	switch direction {
-	case scaling.None:
-		return nil
-	case scaling.Out:
-		if target.OutSuspended || cools(policy.ScaledOut, policy.OutCooldown, now) {
-			return nil
-		}
-	case scaling.In:
-		if target.InSuspended || policy.DisableScaleIn != nil && *policy.DisableScaleIn || cools(policy.ScaledIn, policy.InCooldown, now) {
-			return nil
-		}
-		alarm = AlarmLow
+	to, alarm := s.decide(settings, now)
+	if alarm < 0 {
+		return nil // the settings were changed since they were read
 	}
+	policy := settings.Policy
 	cause := fmt.Sprintf("monitor alarm %s in state ALARM triggered policy %s", policy.Alarms[alarm].Name, policy.Name)
 	activity, err := s.setUnits(ctx, settings, to, cause)
 	if err != nil || activity == nil || activity.Status == "" {
@@ -291,6 +282,30 @@ func (s *Store) track(ctx context.Context, settings *Settings) error {
 		}
 		return nil
 	})
+}
+
+// decide returns the units that a policy wants, and the alarm that says so, or -1.
+func (s *Store) decide(settings *Settings, now time.Time) (to int64, alarm int) {
+	policy, target := settings.Policy, settings.Target
+	if policy == nil || target == nil || s.consumed == nil {
+		return 0, -1
+	}
+	units, ok := s.units(settings.ID)
+	if !ok {
+		return 0, -1
+	}
+	to, direction := scaling.Bounds{Min: target.Min, Max: target.Max}.Track(policy.Utilization, units, s.recent(settings.ID, now))
+	switch direction {
+	case scaling.Out:
+		if !target.OutSuspended && !cools(policy.ScaledOut, policy.OutCooldown, now) {
+			return to, AlarmHigh
+		}
+	case scaling.In:
+		if !target.InSuspended && (policy.DisableScaleIn == nil || !*policy.DisableScaleIn) && !cools(policy.ScaledIn, policy.InCooldown, now) {
+			return to, AlarmLow
+		}
+	}
+	return 0, -1
 }
 
 // cools reports whether the cooldown after a change, in seconds, has not ended. A change that
