@@ -63,6 +63,29 @@ func TestScalingPages(t *testing.T) {
 	}
 }
 
+// A page has ten policies at most, and fifty of everything else.
+func TestLargestScalingPages(t *testing.T) {
+	tt := newScalingTest(t)
+	for i := range 6 {
+		if i >= 5 {
+			tt.make(members(fmt.Sprintf(`"TableName":"t0%d"`, i), define(attrA), keyed(hashA), fiveUnits))
+		}
+		for _, kind := range []string{"Read", "Write"} {
+			of := fmt.Sprintf(`"ServiceNamespace":"dynamodb","ResourceId":"table/t0%d","ScalableDimension":"dynamodb:table:%sCapacityUnits"`, i, kind)
+			tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+of+`,"MinCapacity":5,"MaxCapacity":9}`)
+			tt.ask("AnyScaleFrontendService.PutScalingPolicy", `{`+of+`,"PolicyName":"p","TargetTrackingScalingPolicyConfiguration":{"TargetValue":70,"PredefinedMetricSpecification":{"PredefinedMetricType":"DynamoDB`+kind+`CapacityUtilization"}}}`)
+		}
+	}
+	for operation, want := range map[string]int{"DescribeScalingPolicies": 10, "DescribeScalableTargets": 12} {
+		for _, size := range []string{"", `,"MaxResults":50`} {
+			got := tt.ask("AnyScaleFrontendService."+operation, `{"ServiceNamespace":"dynamodb"`+size+`}`)
+			if n := strings.Count(got, `"ResourceId":`); n != want || strings.Contains(got, "NextToken") != (want < 12) {
+				t.Errorf("%s%s: a page of %d, want %d: %s", operation, size, n, want, got)
+			}
+		}
+	}
+}
+
 func TestTagsOfScalableTargets(t *testing.T) {
 	tt := newScalingTest(t)
 	var made struct{ ScalableTargetARN string }

@@ -179,12 +179,15 @@ func (s *Service) describeScalableTargets(ctx context.Context, in *api.DescribeS
 			},
 		})
 	}
-	page, next, err := list.page(&in.ScalableFilter)
+	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
 	return &api.DescribeScalableTargetsReply{ScalableTargets: page, NextToken: next}, err
 }
 
-// maxScalingListed is the largest page of a list of auto scaling, and the default.
-const maxScalingListed = 50
+// The largest pages of lists of auto scaling, which are also the defaults.
+const (
+	maxScalingListed  = 50
+	maxPoliciesListed = 10
+)
 
 // scalingList is a list that is returned in pages, in order of its keys.
 type scalingList[T any] []scalingEntry[T]
@@ -196,10 +199,10 @@ type scalingEntry[T any] struct {
 
 func (l *scalingList[T]) add(key string, reply T) { *l = append(*l, scalingEntry[T]{key, reply}) }
 
-// page returns the page that a request asks for, and the token of the next one,
-// which is the key of the last entry.
-func (l scalingList[T]) page(f *api.ScalableFilter) (page []T, next string, err error) {
-	after, limit := "", maxScalingListed
+// page returns the page that a request asks for, of no more than limit entries, and the
+// token of the next one, which is the key of the last entry.
+func (l scalingList[T]) page(f *api.ScalableFilter, limit int) (page []T, next string, err error) {
+	after := ""
 	if f.NextToken != nil {
 		key, err := base64.RawURLEncoding.DecodeString(*f.NextToken)
 		if err != nil || len(key) == 0 {

@@ -32,6 +32,6 @@ func (s *Service) describeScalingActivities(ctx context.Context, in *api.Describ
 			})
 		}
 	}
-	page, next, err := list.page(&in.ScalableFilter)
+	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
 	return &api.DescribeScalingActivitiesReply{ScalingActivities: page, NextToken: next}, err
 }

@@ -152,6 +152,6 @@ func (s *Service) describeScalingPolicies(ctx context.Context, in *api.DescribeS
 			},
 		})
 	}
-	page, next, err := list.page(&in.ScalableFilter)
+	page, next, err := list.page(&in.ScalableFilter, maxPoliciesListed)
 	return &api.DescribeScalingPoliciesReply{ScalingPolicies: page, NextToken: next}, err
 }

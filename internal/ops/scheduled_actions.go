@@ -124,6 +124,6 @@ func (s *Service) describeScheduledActions(ctx context.Context, in *api.Describe
 			})
 		}
 	}
-	page, next, err := list.page(&in.ScalableFilter)
+	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
 	return &api.DescribeScheduledActionsReply{ScheduledActions: page, NextToken: next}, err
 }
