@@ -93,8 +93,17 @@ func (d *DB) accessed(t *table, a access, units float64) {
 	}
 }
 
-// throttled counts a request that exceeds a limit, by its key.
-func (d *DB) throttled(t *table, a access, err error) {
+// throttled counts a request that exceeds a limit when it ends.
+func (d *DB) throttled(b *Bill, t *table, a access, err error) {
+	if b == nil {
+		d.countExceeded(t, a, err)
+		return
+	}
+	b.add(d, billLine{table: t, access: &a, exceeded: err})
+}
+
+// countExceeded counts a request that exceeds a limit, by its key.
+func (d *DB) countExceeded(t *table, a access, err error) {
 	e, ok := errors.AsType[*Throttled](err)
 	if !ok {
 		return

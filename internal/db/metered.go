@@ -161,7 +161,7 @@ func (d *DB) countThrottled(e *Throttled) {
 
 // countReasons counts the writes that were rejected because of a condition, a
 // transaction or a limit.
-func (d *DB) countReasons(writes []Write, tables []*table, err error) {
+func (d *DB) countReasons(b *Bill, writes []Write, tables []*table, err error) {
 	cancelled, ok := errors.AsType[*Cancelled](err)
 	if !ok {
 		return
@@ -172,7 +172,7 @@ func (d *DB) countReasons(writes []Write, tables []*table, err error) {
 			continue
 		}
 		if isThrottled(reason) {
-			d.throttled(tables[i], access{item: writes[i].Key}, reason)
+			d.throttled(b, tables[i], access{item: writes[i].Key}, reason)
 		} else if _, ok := errors.AsType[*ConditionFailed](reason); ok {
 			tables[i].series.failed.Add(1)
 		}

@@ -75,7 +75,8 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 		return Page{}, err
 	}
 	at := access{index: p.target.indexID(), stored: p.target.span.Start, partition: r.Partition}
-	if err := d.admitRead(t, at); err != nil {
+	bill := billOf(ctx)
+	if err := d.admitRead(bill, t, at); err != nil {
 		return Page{}, err
 	}
 	p.maxUnits = d.readableUnits(t, at)
@@ -84,28 +85,28 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 		p.partitions = t.Partitions()
 		p.scan = capacity.Scan{Consistent: r.Consistent, Partition: keyspace.PartitionOf(p.target.span.Start, p.partitions)}
 		if t.limits != nil {
-			p.scan.Each = func(partition int, units float64) { d.chargeScan(t, at.index, partition, p.partitions, units) }
+			p.scan.Each = func(partition int, units float64) { d.chargeScan(bill, t, at.index, partition, p.partitions, units) }
 		}
 	}
 	if err := p.read(); err != nil {
 		return Page{}, err
 	}
 	p.charge()
-	d.meterRead(t, at, p.page.Consumed.Total())
+	d.meterRead(bill, t, at, p.page.Consumed.Total())
 	if t.limits != nil {
-		p.chargeLimits(t, at)
+		p.chargeLimits(bill, t, at)
 	}
 	return p.page, nil
 }
 
 // chargeLimits charges the page to the limits of the table. A scan has charged the
 // partitions before its last one.
-func (p *pageReader) chargeLimits(t *table, at access) {
+func (p *pageReader) chargeLimits(b *Bill, t *table, at access) {
 	if p.partitions == 0 {
-		p.db.chargeRead(t, at, p.page.Consumed.Total())
+		p.db.chargeRead(b, t, at, p.page.Consumed.Total())
 		return
 	}
-	p.db.chargeScan(t, at.index, p.scan.Partition, p.partitions, p.scan.Present()+p.fetchUnits)
+	p.db.chargeScan(b, t, at.index, p.scan.Partition, p.partitions, p.scan.Present()+p.fetchUnits)
 }
 
 // rangeTarget is the table or index that a Range reads, and the span of its keys.

@@ -69,7 +69,8 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 		buf = keyspace.Item(buf, t.Table, key)
 		stored[i] = buf[from:len(buf):len(buf)]
 	}
-	admitted, keys, err := d.admitKeys(t, g, stored, keys)
+	bill := billOf(ctx)
+	admitted, keys, err := d.admitKeys(bill, t, g, stored, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -81,21 +82,21 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 	if over {
 		returned--
 	}
-	d.consumeKeys(t, g, admitted, keys, items[:returned])
+	d.consumeKeys(bill, t, g, admitted, keys, items[:returned])
 	return items, err
 }
 
 // admitKeys returns the keys that can be read without exceeding a limit.
-func (d *DB) admitKeys(t *table, g Get, stored [][]byte, keys []item.Item) (admitted [][]byte, of []item.Item, err error) {
+func (d *DB) admitKeys(b *Bill, t *table, g Get, stored [][]byte, keys []item.Item) (admitted [][]byte, of []item.Item, err error) {
 	if t.limits == nil {
 		return stored, keys, nil
 	}
 	for i := range keys {
 		at := access{stored: stored[i], item: keys[i]}
-		err := d.admitRead(t, at)
+		err := d.admitRead(b, t, at)
 		switch {
 		case err == nil:
-			d.chargeRead(t, at, readUnits(nil, g.Consistent)) // what it costs at least
+			d.chargeRead(b, t, at, readUnits(nil, g.Consistent)) // what it costs at least
 			admitted, of = append(admitted, stored[i]), append(of, keys[i])
 		case g.Throttled == nil:
 			return nil, nil, err
@@ -109,15 +110,16 @@ func (d *DB) admitKeys(t *table, g Get, stored [][]byte, keys []item.Item) (admi
 // consumeKeys records the units of the items that are part of the reply, and charges
 // to the limits what admitKeys has not charged yet. The last of the admitted keys may
 // not be part of the reply.
-func (d *DB) consumeKeys(t *table, g Get, admitted [][]byte, keys, returned []item.Item) {
+func (d *DB) consumeKeys(b *Bill, t *table, g Get, admitted [][]byte, keys, returned []item.Item) {
+	b.expect(len(admitted))
 	charged := readUnits(nil, g.Consistent)
 	for i := range admitted {
 		at, units := access{stored: admitted[i], item: keys[i]}, 0.0
 		if i < len(returned) {
 			units = readUnits(returned[i], g.Consistent)
-			d.meterRead(t, at, units)
+			d.meterRead(b, t, at, units)
 		}
-		d.chargeRead(t, at, units-charged)
+		d.chargeRead(b, t, at, units-charged)
 	}
 }
 
@@ -167,8 +169,9 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 		return nil, err
 	}
 	stored := keyspace.Item(nil, t.Table, key)
+	bill := billOf(ctx)
 	if !g.Free {
-		if err := d.admitRead(t, access{stored: stored, item: key}); err != nil {
+		if err := d.admitRead(bill, t, access{stored: stored, item: key}); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +184,7 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	}
 	it, err := d.decodeVisible(t.Table, stored, values[0])
 	if err == nil && !g.Free {
-		d.consumeRead(t, access{stored: stored, item: key}, readUnits(it, g.Consistent))
+		d.consumeRead(bill, t, access{stored: stored, item: key}, readUnits(it, g.Consistent))
 	}
 	return it, err
 }

@@ -45,25 +45,34 @@ func placeOf(index uint16, key []byte) throttle.Place {
 }
 
 // admitRead returns a Throttled if a read exceeds a limit.
-func (d *DB) admitRead(t *table, a access) error {
+func (d *DB) admitRead(b *Bill, t *table, a access) error {
 	if t.limits == nil {
 		return nil
 	}
 	err := t.limits.Admit(d.clock.Elapsed(), throttle.Read, placeOf(a.index, a.stored))
 	if err != nil {
-		d.throttled(t, a, err)
+		d.throttled(b, t, a, err)
 	}
 	return err
 }
 
 // consumeRead records the units of a read.
-func (d *DB) consumeRead(t *table, a access, units float64) {
-	d.meterRead(t, a, units)
-	d.chargeRead(t, a, units)
+func (d *DB) consumeRead(b *Bill, t *table, a access, units float64) {
+	d.meterRead(b, t, a, units)
+	d.chargeRead(b, t, a, units)
 }
 
 // meterRead records the units of a read, without its limits.
-func (d *DB) meterRead(t *table, a access, units float64) {
+func (d *DB) meterRead(b *Bill, t *table, a access, units float64) {
+	if b != nil {
+		line := billLine{table: t, metered: true, index: a.index, units: units}
+		if t.rules != nil {
+			kept := a // so that a itself is not allocated without rules
+			line.access = &kept
+		}
+		b.add(d, line)
+		return
+	}
 	t.series.consume(throttle.Read, a.index, units)
 	if t.rules != nil {
 		d.accessed(t, a, units)
@@ -71,9 +80,16 @@ func (d *DB) meterRead(t *table, a access, units float64) {
 }
 
 // chargeRead charges units to the limits only: in advance, or the rest.
-func (d *DB) chargeRead(t *table, a access, units float64) {
+func (d *DB) chargeRead(b *Bill, t *table, a access, units float64) {
 	if t.limits != nil {
-		t.limits.Charge(d.clock.Elapsed(), throttle.Read, placeOf(a.index, a.stored), units)
+		d.chargePlace(b, t, placeOf(a.index, a.stored), units)
+	}
+}
+
+func (d *DB) chargePlace(b *Bill, t *table, at throttle.Place, units float64) {
+	t.limits.Charge(d.clock.Elapsed(), throttle.Read, at, units)
+	if b != nil {
+		b.add(d, billLine{table: t, at: at, charged: units})
 	}
 }
 
@@ -87,14 +103,14 @@ func (d *DB) readableUnits(t *table, a access) float64 {
 
 // chargeScan records the units that a scan has consumed in the i-th of the partitions
 // that its cost is computed by.
-func (d *DB) chargeScan(t *table, index uint16, i, partitions int, units float64) {
-	at := throttle.Place{Index: index, Hash: partition.First(i, partitions), Scan: true}
-	t.limits.Charge(d.clock.Elapsed(), throttle.Read, at, units)
+func (d *DB) chargeScan(b *Bill, t *table, index uint16, i, partitions int, units float64) {
+	d.chargePlace(b, t, throttle.Place{Index: index, Hash: partition.First(i, partitions), Scan: true}, units)
 }
 
 // admission is what is charged for some writes.
 type admission struct {
 	d      *DB
+	bill   *Bill // nil if it is counted at once
 	writes []Write
 	tables []*table
 	keys   [][]byte
@@ -252,7 +268,7 @@ func (a *admission) failed(err error) {
 func (a *admission) replayed(sizes []int) {
 	for i, size := range sizes {
 		if a.isCustomers(i) && a.keys[i] != nil {
-			a.d.consumeRead(a.tables[i], a.access(i), a.factor*capacity.Read(size, true))
+			a.d.consumeRead(a.bill, a.tables[i], a.access(i), a.factor*capacity.Read(size, true))
 		}
 	}
 }

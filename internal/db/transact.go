@@ -81,8 +81,9 @@ func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, check func() error, 
 			return nil, err
 		}
 	}
+	bill := billOf(ctx)
 	for i, t := range tables {
-		if err := d.admitRead(t, access{stored: keys[i], item: gets[i].Key}); err != nil {
+		if err := d.admitRead(bill, t, access{stored: keys[i], item: gets[i].Key}); err != nil {
 			cancelled, _ = cancelled.add(i, len(gets), err)
 		}
 	}
@@ -98,7 +99,7 @@ func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, check func() error, 
 	memory := buffer.TallyOf(ctx, len(keys), maxBytes+item.MaxSize)
 	items, _, err := d.readWithin(read, maxBytes, keys, func(i int) *schema.Table { return tables[i].Table }, &memory)
 	for i, it := range items {
-		d.consumeRead(tables[i], access{stored: keys[i], item: gets[i].Key}, 2*readUnits(it, true))
+		d.consumeRead(bill, tables[i], access{stored: keys[i], item: gets[i].Key}, 2*readUnits(it, true))
 	}
 	return items, err
 }

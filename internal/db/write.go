@@ -160,13 +160,13 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 		// The writes before it are evaluated for their reasons.
 		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
 	}
-	admitted := admission{d: d, writes: writes, tables: tables, keys: keys, batch: more.batch, factor: 1}
+	admitted := admission{d: d, bill: billOf(ctx), writes: writes, tables: tables, keys: keys, batch: more.batch, factor: 1}
 	if more.transaction {
 		admitted.factor = 2
 	}
 	if !more.transaction {
 		if err := admitted.admit(count); err != nil {
-			d.countReasons(writes, tables, err)
+			d.countReasons(admitted.bill, writes, tables, err)
 			return nil, err
 		}
 	}
@@ -188,7 +188,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 		admitted.replayed(replayed.Sizes)
 	} else if err != nil {
 		admitted.failed(err)
-		d.countReasons(writes, tables, err)
+		d.countReasons(admitted.bill, writes, tables, err)
 	}
 	switch {
 	case errors.Is(err, store.ErrConflict):

@@ -195,10 +195,13 @@ func (s *Service) runStatement(ctx context.Context, m *batchStatement, consisten
 		return shownColumns(found, st.Columns), nil
 	}
 	done, err := s.DB.Write(ctx, m.write.Write)
+	if errors.Is(err, buffer.ErrNoRoom) {
+		return nil, err
+	}
+	buffer.Commit(ctx) // also after a failed condition, which costs units
 	if err != nil {
 		return nil, err
 	}
-	buffer.Commit(ctx)
 	cost.add(m.write.Table, done[0].Consumed, askedAction{m.write.kind, m.target, m.write.conditional})
 	return m.write.returned(done[0])
 }

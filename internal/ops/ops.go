@@ -210,10 +210,14 @@ func Read(name string, body []byte) (Request, error) {
 // Do executes a request and encodes its reply into memory. An *apierror.Error
 // is the customer's fault; any other error is a failure of the server.
 func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (reply []byte, err error) {
-	if c := carriedBy(ctx); c != nil {
+	c := carriedBy(ctx)
+	if c != nil {
 		c.operation = r.name
 	}
 	reply, err = r.do(s, ctx, r.in, memory)
+	if c != nil {
+		c.settle(err)
+	}
 	if err != nil {
 		err = r.envelop(s.worded(ctx, err))
 	}
@@ -372,6 +376,17 @@ type Caller struct {
 	Arrived time.Time // when the request was received; it is not measured without
 
 	operation string // its name
+
+	bill db.Bill
+}
+
+// settle counts what a request has consumed, unless it is repeated.
+func (c *Caller) settle(err error) {
+	if errors.Is(err, buffer.ErrNoRoom) {
+		c.bill.Discard()
+		return
+	}
+	c.bill.Settle()
 }
 
 type callerKey struct{}
@@ -382,13 +397,15 @@ type callerContext struct {
 	caller Caller
 }
 
-// Value returns the caller or its room, without another context for each.
+// Value returns the caller, its room or its bill, without another context for each.
 func (c *callerContext) Value(key any) any {
 	switch key.(type) {
 	case callerKey:
 		return &c.caller
 	case buffer.RoomKey:
 		return c.caller.Room
+	case db.BillKey:
+		return &c.caller.bill
 	}
 	return c.Context.Value(key)
 }
