@@ -119,6 +119,22 @@ func TestDeletedTablesKeepTheirTargets(t *testing.T) {
 	tt.want("AnyScaleFrontendService.DeregisterScalableTarget", `{`+readsOfT00+`}`, `{}`)
 }
 
+// A target that is registered again has its bounds applied, also if the request does not
+// have any.
+func TestRegisteringAgainAppliesTheBounds(t *testing.T) {
+	tt := newScalingTest(t)
+	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+readsOfT00+`,"MinCapacity":1,"MaxCapacity":9}`)
+	tt.ask("UpdateTable", `{"TableName":"t00","ProvisionedThroughput":{"ReadCapacityUnits":20,"WriteCapacityUnits":5}}`)
+	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+readsOfT00+`,"SuspendedState":{"DynamicScalingInSuspended":true}}`)
+	if got := tt.ask("DescribeTable", `{"TableName":"t00"}`); !strings.Contains(got, `"ReadCapacityUnits":9`) {
+		t.Errorf("the table is %s, want 9 read units", got)
+	}
+	got := tt.ask("AnyScaleFrontendService.DescribeScalingActivities", `{"ServiceNamespace":"dynamodb"}`)
+	if !strings.Contains(got, `"Cause":"maximum capacity was set to 9"`) {
+		t.Errorf("the activities are %s", got)
+	}
+}
+
 // A target cannot exceed what a table may have.
 func TestScalingKeepsToTheLimitsOfATable(t *testing.T) {
 	tt := newScalingTest(t)

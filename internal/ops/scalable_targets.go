@@ -75,11 +75,12 @@ func (s *Service) registerScalableTarget(ctx context.Context, in *api.RegisterSc
 			settings.Target = t
 		}
 		if in.MinCapacity != nil {
-			t.Min, t.Unapplied, t.ClaimedUntil = int64(*in.MinCapacity), true, s.DB.Now().Add(applyTimeout)
+			t.Min = int64(*in.MinCapacity)
 		}
 		if in.MaxCapacity != nil {
-			t.Max, t.Unapplied, t.ClaimedUntil = int64(*in.MaxCapacity), true, s.DB.Now().Add(applyTimeout)
+			t.Max = int64(*in.MaxCapacity)
 		}
+		t.Unapplied, t.ClaimedUntil = true, s.DB.Now().Add(applyTimeout) // also bounds that are not given
 		if state := in.SuspendedState; state != nil {
 			setIfGiven(&t.InSuspended, state.DynamicScalingInSuspended)
 			setIfGiven(&t.OutSuspended, state.DynamicScalingOutSuspended)
