@@ -146,6 +146,27 @@ func TestScalingKeepsToTheLimitsOfATable(t *testing.T) {
 	}
 }
 
+// There are as many targets as on AWS. Those of deleted tables count too.
+func TestScalableTargetsAreLimited(t *testing.T) {
+	tt := newScalingTest(t)
+	for i := range maxScalableTargets - 1 {
+		err := tt.s.scaling.Change(t.Context(), autoscaling.ID{Resource: fmt.Sprint("table/deleted", i), Dimension: autoscaling.TableRead}, func(s *autoscaling.Settings) error {
+			s.Target = &autoscaling.Target{ARN: fmt.Sprint(i), Min: 1, Max: 9}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const bounds = `,"MinCapacity":1,"MaxCapacity":9}`
+	writes := strings.Replace(readsOfT00, "Read", "Write", 1)
+	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+readsOfT00+bounds)
+	tt.want("AnyScaleFrontendService.RegisterScalableTarget", `{`+writes+bounds, "LimitExceededException: There can be at most 5000 scalable targets")
+	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+readsOfT00+bounds) // it exists
+	tt.ask("AnyScaleFrontendService.DeregisterScalableTarget", `{`+readsOfT00+`}`)
+	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+writes+bounds)
+}
+
 func TestScheduledActionsAreLimited(t *testing.T) {
 	tt := newScalingTest(t)
 	tt.ask("AnyScaleFrontendService.RegisterScalableTarget", `{`+readsOfT00+`,"MinCapacity":1,"MaxCapacity":9}`)

@@ -46,6 +46,31 @@ func isListed(f *api.ScalableFilter, resource *string, s *autoscaling.Settings) 
 // applyTimeout is how long the leader leaves new bounds to the request that sets them.
 const applyTimeout = 5 * time.Second
 
+// maxScalableTargets is how many targets there may be. A deleted table leaves its own.
+const maxScalableTargets = 5_000
+
+// targetFits checks that there may be a target, or another one.
+func (s *Service) targetFits(ctx context.Context, id autoscaling.ID) error {
+	all, err := s.scaling.List(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, settings := range all {
+		if settings.Target == nil {
+			continue
+		}
+		if settings.ID == id {
+			return nil
+		}
+		n++
+	}
+	if n >= maxScalableTargets {
+		return apierror.LimitExceeded("There can be at most %d scalable targets", maxScalableTargets)
+	}
+	return nil
+}
+
 // registerScalableTarget registers a target or changes the members that are given.
 // Units outside of the bounds are changed at once.
 func (s *Service) registerScalableTarget(ctx context.Context, in *api.RegisterScalableTarget) (*api.RegisterScalableTargetReply, error) {
@@ -57,6 +82,9 @@ func (s *Service) registerScalableTarget(ctx context.Context, in *api.RegisterSc
 		return nil, err
 	}
 	if err := scalableTagsFit(in.Tags); err != nil {
+		return nil, err
+	}
+	if err := s.targetFits(ctx, id); err != nil {
 		return nil, err
 	}
 	reply := new(api.RegisterScalableTargetReply)
