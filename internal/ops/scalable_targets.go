@@ -38,6 +38,17 @@ func scaled(in *api.ScalableID) (autoscaling.ID, error) {
 	return id, nil
 }
 
+// listFits checks what a list is about; member is the one that names resources.
+func listFits(f *api.ScalableFilter, member string, given bool) error {
+	if err := namespaceServed(f.ServiceNamespace); err != nil {
+		return err
+	}
+	if f.ScalableDimension != nil && !given {
+		return apierror.Validation("%s is required with ScalableDimension", member)
+	}
+	return nil
+}
+
 // isListed reports whether a filter includes settings.
 func isListed(f *api.ScalableFilter, resource *string, s *autoscaling.Settings) bool {
 	return (f.ScalableDimension == nil || *f.ScalableDimension == s.Dimension) && (resource == nil || *resource == s.Resource)
@@ -187,7 +198,7 @@ func notRegistered(id autoscaling.ID) error {
 }
 
 func (s *Service) describeScalableTargets(ctx context.Context, in *api.DescribeScalableTargets) (*api.DescribeScalableTargetsReply, error) {
-	if err := namespaceServed(in.ServiceNamespace); err != nil {
+	if err := listFits(&in.ScalableFilter, "ResourceIds", in.ResourceIds != nil); err != nil {
 		return nil, err
 	}
 	all, err := s.scaling.List(ctx)

@@ -11,7 +11,7 @@ import (
 // describeScalingActivities lists what auto scaling did, the newest first. It does
 // not know of activities that changed nothing.
 func (s *Service) describeScalingActivities(ctx context.Context, in *api.DescribeScalingActivities) (*api.DescribeScalingActivitiesReply, error) {
-	if err := namespaceServed(in.ServiceNamespace); err != nil {
+	if err := listFits(&in.ScalableFilter, "ResourceId", in.ResourceId != nil); err != nil {
 		return nil, err
 	}
 	all, err := s.scaling.List(ctx)

@@ -130,7 +130,7 @@ func (s *Service) deleteScalingPolicy(ctx context.Context, in *api.DeleteScaling
 }
 
 func (s *Service) describeScalingPolicies(ctx context.Context, in *api.DescribeScalingPolicies) (*api.DescribeScalingPoliciesReply, error) {
-	if err := namespaceServed(in.ServiceNamespace); err != nil {
+	if err := listFits(&in.ScalableFilter, "ResourceId", in.ResourceId != nil); err != nil {
 		return nil, err
 	}
 	all, err := s.scaling.List(ctx)

@@ -104,7 +104,7 @@ func (s *Service) deleteScheduledAction(ctx context.Context, in *api.DeleteSched
 }
 
 func (s *Service) describeScheduledActions(ctx context.Context, in *api.DescribeScheduledActions) (*api.DescribeScheduledActionsReply, error) {
-	if err := namespaceServed(in.ServiceNamespace); err != nil {
+	if err := listFits(&in.ScalableFilter, "ResourceId", in.ResourceId != nil); err != nil {
 		return nil, err
 	}
 	all, err := s.scaling.List(ctx)
