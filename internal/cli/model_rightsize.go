@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -183,6 +184,9 @@ func (f *rightsizeFlags) readServer(ctx context.Context, table string, progress 
 	s := rightsize.Server{Tables: apply.Send(e.Send), Watch: apply.Send(e.SendWatch), Now: now,
 		Progress: func(done, of int) { progress.update("reading metrics: %d of %d requests", done, of) }}
 	l, err := s.Read(ctx, table, until.Add(-f.since), until)
+	if errors.Is(err, rightsize.ErrNoData) {
+		return nil, fmt.Errorf("cannot read the load of %s: %w\n        requests are counted by whole minutes; a stator forgets them when it stops", f.endpoint, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the load of %s: %w", f.endpoint, err)
 	}
@@ -270,17 +274,15 @@ func printRightsize(w io.Writer, r *rightsize.Report, plots int) error {
 func printAdvice(w io.Writer, r *rightsize.Report) {
 	line := func(head, text string) { fmt.Fprintf(w, "%-12s %s\n", head, text) }
 	fmt.Fprintln(w)
-	if r.Recommended == rightsize.OnDemand {
-		line("recommended", fmt.Sprintf("on demand, %s a month", model.Money(r.OnDemand.MonthlyDollars)))
-	} else {
-		line("recommended", fmt.Sprintf("provisioned, %s a month", model.Money(r.Provisioned.MonthlyDollars)))
+	line("recommended", fmt.Sprintf("%s, %s a month", strings.ReplaceAll(r.Recommended, "-", " "), model.Money(r.RecommendedTotal().MonthlyDollars)))
+	if r.Recommended == rightsize.Provisioned {
 		for _, s := range r.Provisioning() {
 			line("", s)
 		}
 	}
 	line("because", r.Reason)
-	if r.Now != nil && r.Now.MonthlyDollars > 0 {
-		line("now", fmt.Sprintf("the table costs %s a month", model.Money(r.Now.MonthlyDollars)))
+	if recommended := r.RecommendedTotal(); r.Now != nil && r.Now.Dollars > recommended.Dollars {
+		line("saves", fmt.Sprintf("%s a month of the %s that the table costs now", model.Money(r.Now.MonthlyDollars-recommended.MonthlyDollars), model.Money(r.Now.MonthlyDollars)))
 	}
 	line("confidence", r.Confidence)
 	for _, text := range r.Doubts {

@@ -74,10 +74,15 @@ func TestRightsizeServer(t *testing.T) {
 	}
 
 	code, stdout, stderr = runStator(t, "model", "rightsize", "Orders", "--endpoint", server.URL, "--until", until)
-	for _, want := range []string{"recommended  on demand", "confidence   low", "by-day", "─", "as it is billed now", "prices of 2026-11 in us-east-1"} {
+	for _, want := range []string{"recommended  on demand", "saves        ", "confidence   low", "by-day", "─", "as it is billed now", "prices of 2026-11 in us-east-1"} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, without %q:\n%s%s", code, want, stdout, stderr)
 		}
+	}
+	// Before the server was started.
+	early := begin.Add(-time.Hour).Format(time.RFC3339)
+	if code, _, stderr := runStator(t, "model", "rightsize", "Orders", "--endpoint", server.URL, "--until", early); code != 1 || !strings.Contains(stderr, "was created at") {
+		t.Errorf("before the table was created: exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := runStator(t, "model", "rightsize", "None", "--endpoint", server.URL); code != 1 || !strings.Contains(stderr, "describe the table None") {
 		t.Errorf("a table that does not exist: exit code %d, %s", code, stderr)

@@ -94,8 +94,8 @@ func (m *metricsOf) add(key metricKey, points ...datapoint) {
 	m.points[key] = append(m.points[key], points...)
 }
 
-// errNoData is returned for a table without consumption in the time that is looked at.
-var errNoData = errors.New("there are no data points of consumed units")
+// ErrNoData is returned for a table without consumption in the time that is looked at.
+var ErrNoData = errors.New("there are no data points of consumed units")
 
 // load returns the load from the first data point until a time, or until the end of the
 // last data point if it is zero. The table and its indexes are part of it, and further
@@ -118,7 +118,7 @@ func (m *metricsOf) load(until time.Time, indexes []string) (*Load, error) {
 		}
 	}
 	if !consumed {
-		return nil, errNoData
+		return nil, ErrNoData
 	}
 	if !until.IsZero() {
 		last = until

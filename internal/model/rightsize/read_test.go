@@ -148,7 +148,7 @@ func TestReadFails(t *testing.T) {
 	now := time.Now()
 	w := &watchStub{t: t, now: now, periods: make(map[int]int), value: func(string, string, time.Time) (float64, bool) { return 0, false }}
 	s := Server{Tables: w.send, Watch: w.send, Now: now, Progress: func(int, int) {}}
-	if _, err := s.Read(t.Context(), "Orders", now.Add(-time.Hour), now); !errors.Is(err, errNoData) {
+	if _, err := s.Read(t.Context(), "Orders", now.Add(-time.Hour), now); !errors.Is(err, ErrNoData) {
 		t.Errorf("without data points: %v", err)
 	}
 	s.Watch = func(context.Context, string, any) ([]byte, error) {

@@ -42,6 +42,14 @@ func (r *Report) recommend(set *Settings) {
 	}
 }
 
+// RecommendedTotal returns the cost of what is recommended.
+func (r *Report) RecommendedTotal() Total {
+	if r.Recommended == Provisioned {
+		return r.Provisioned
+	}
+	return r.OnDemand
+}
+
 // percentage formats a share.
 func percentage(share float64) string {
 	if n := 100 * share; n >= 1 || n == 0 {
