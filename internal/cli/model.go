@@ -27,7 +27,7 @@ pattern runs. docs/model.md describes the format.`,
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(), modelInitCommand(),
-		modelProveCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
+		modelProveCommand(), modelHeatCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	cmd.AddCommand(modelCodeCommands()...)
 	cmd.AddCommand(modelMigrateCommand(), modelRightsizeCommand())
 	return cmd
@@ -97,7 +97,7 @@ func painterFor(w io.Writer) statusPainter {
 }
 
 // The ANSI colours of the statuses.
-var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31", "note": "36"}
+var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31", "hot": "31", "note": "36"}
 
 // status returns a word padded to the width of all statuses.
 func (p statusPainter) status(word string) string {

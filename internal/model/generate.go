@@ -22,6 +22,11 @@ type Generator struct {
 	// Quantile is between 0 and 1. If it is not 0, listed attributes of partition keys that
 	// have a mix take the value at this quantile of it.
 	Quantile float64
+
+	// Spread gives the attributes of partition keys values that are as frequent as
+	// declared: by distinct, hottest, hot, skew, mix and shards, and the current one
+	// of a time that a write sets.
+	Spread bool
 }
 
 // epoch is the time of ordinal 0. It is far in the future, so that no generated
@@ -62,6 +67,9 @@ type sample struct {
 	full    bool                  // everything at its largest, with all attributes
 	whole   bool                  // with all attributes
 	known   map[string]item.Value // values that do not depend on the ordinal
+
+	spreading spreading // attributes whose values have the declared distribution
+	entering  bool      // the item is new, or its values are
 }
 
 // item generates the whole item.
@@ -186,6 +194,9 @@ func plain(v item.Value) string {
 // generate returns the value of a field that has no template.
 func (s *sample) generate(f *Field, ordinal int) item.Value {
 	a := f.Attribute
+	if of, ok := s.spreading[f.Name]; ok {
+		ordinal = s.spread(f, of, ordinal)
+	}
 	switch {
 	case a.Shards > 0:
 		return s.shard(f, ordinal)
@@ -204,6 +215,9 @@ func (s *sample) generate(f *Field, ordinal int) item.Value {
 // shard returns the shard number of an item.
 func (s *sample) shard(f *Field, ordinal int) item.Value {
 	n := ordinal % f.Attribute.Shards
+	if _, ok := s.spreading[f.Name]; ok {
+		n = spreadShard(f.Attribute, ordinal)
+	}
 	if of := f.Attribute.Of; of != "" {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(plain(s.value(s.entity.byName[of]))))
@@ -225,7 +239,10 @@ func shardValue(f *Field, n int) item.Value {
 func (s *sample) listed(f *Field, ordinal int) item.Value {
 	values := f.Attribute.Values
 	text := f.Attribute.usual()
+	of, spread := s.spreading[f.Name]
 	switch {
+	case spread:
+		text = spreadListed(f.Attribute, of, ordinal)
 	case s.full:
 		text = slices.MaxFunc(values, func(a, b string) int { return len(a) - len(b) })
 	case s.gen.Quantile > 0 && len(f.Attribute.Mix) > 0 && s.entity.inPartition(f.Name):

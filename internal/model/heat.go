@@ -91,7 +91,9 @@ func (d *scenarioBuilder) addWriteLoad(s *Step, w *itemWrite, cost capacity.Cons
 	base := partitionLoad{table: s.Table, entity: s.Entity, action: s.Action, write: true}
 	own := base
 	own.units, own.fixed, own.enters = cost.Table, w.now.fixedValues(), true
-	for _, e := range index.Diff(s.Table.schema, w.before, w.after) {
+	edits := index.Diff(s.Table.schema, w.before, w.after)
+	d.accesses = append(d.accesses, accessOf(s.Entity, w, cost.Table, edits))
+	for _, e := range edits {
 		if !e.Index.Global {
 			own.units += e.Units
 			continue
@@ -166,15 +168,22 @@ func (h *heat) spread(p *Pattern, t partitionLoad, units float64) {
 }
 
 // skewOf is the share that the pattern or the attribute declares for the busiest value; 0 if
-// neither does. That of a transaction or batch applies to its actions.
+// neither does.
 func skewOf(p *Pattern, t *partitionLoad, leaf string) float64 {
-	for _, a := range []*Action{t.action, &p.Action} {
-		if s, ok := named(a.Skew, leaf); ok {
+	a := t.entity.byName[leaf].Attribute
+	return declaredSkew(p, t.action, a) / float64(a.HotValues())
+}
+
+// declaredSkew is the share that a pattern or the attribute declares for the hot values; 0 if
+// neither does. That of a transaction or batch applies to its actions.
+func declaredSkew(p *Pattern, action *Action, of *Attribute) float64 {
+	for _, a := range []*Action{action, &p.Action} {
+		if s, ok := named(a.Skew, of.Name); ok {
 			n, _ := parseFloat(s.Value.text)
 			return n
 		}
 	}
-	return t.entity.byName[leaf].Attribute.Hottest
+	return of.Hottest
 }
 
 // shares is the share of the traffic of each listed value: that of its mix, or an even one. If
@@ -318,7 +327,7 @@ func (h *heat) partitions(allowed float64) []*Partition {
 	var all []*Partition
 	for _, x := range h.found {
 		x.Share = max(x.Read/MaxPartitionReads, x.Write/MaxPartitionWrites)
-		x.Shards = shardsFor(x.Share, allowed)
+		x.Shards = ShardsFor(x.Share, allowed)
 		for name := range x.by {
 			x.Patterns = append(x.Patterns, name)
 		}
@@ -333,9 +342,9 @@ func (h *heat) partitions(allowed float64) []*Partition {
 	return all
 }
 
-// shardsFor is the smallest number of shards of which none reaches its limit or
+// ShardsFor returns the smallest number of shards of which none reaches its limit or
 // exceeds allowed.
-func shardsFor(share, allowed float64) int {
+func ShardsFor(share, allowed float64) int {
 	if share < 1 && share <= allowed {
 		return 1
 	}

@@ -132,7 +132,8 @@ type Attribute struct {
 	Shards   int        `yaml:"shards" doc:"the attribute is a shard number from 0: the number of shards"`
 	Of       string     `yaml:"of" doc:"the attribute whose hash gives the shard number; defaults to random"`
 	Distinct Count      `yaml:"distinct" doc:"how many distinct values occur; defaults to one for each item"`
-	Hottest  float64    `yaml:"hottest" doc:"share of the traffic that the busiest value receives"`
+	Hottest  float64    `yaml:"hottest" doc:"share of the traffic that the busiest value receives, or the busiest values if hot is given"`
+	Hot      int        `yaml:"hot" doc:"how many values receive the share of hottest together, each the same; defaults to 1"`
 	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
 	Stored   *bool      `yaml:"stored" doc:"false for an attribute that is used only in templates"`
 	Example  *Literal   `yaml:"example" doc:"an example value"`
@@ -222,7 +223,7 @@ type Action struct {
 
 	Times int        `yaml:"times" doc:"in a transaction or batch: how many such actions; defaults to 1"`
 	Most  int        `yaml:"most" doc:"in a transaction or batch: the most such actions"`
-	Skew  []*Setting `yaml:"skew,named" doc:"share of the runs that go to the busiest value of an attribute"`
+	Skew  []*Setting `yaml:"skew,named" doc:"share of the runs that go to the busiest value of an attribute, or to its hot values"`
 
 	Optional bool `yaml:"optional" doc:"in a transaction: some requests do not have this action; the cost includes it"`
 
@@ -287,6 +288,9 @@ const (
 
 // Writes reports whether the verb writes, or checks within a write.
 func (v Verb) Writes() bool { return v == Put || v == Update || v == Delete || v == Check }
+
+// HotValues returns how many values share Hottest.
+func (a *Attribute) HotValues() int { return max(1, a.Hot) }
 
 // Verb returns the kind of the action.
 func (a *Action) Verb() Verb { return a.verb }

@@ -130,7 +130,7 @@ func TestRunsAreApart(t *testing.T) {
 	}
 }
 
-// shardsFor returns the smallest sufficient number of shards: with one less, a
+// ShardsFor returns the smallest sufficient number of shards: with one less, a
 // shard is still at its limit.
 func TestShardsFor(t *testing.T) {
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestShardsFor(t *testing.T) {
 		{0, 1, 1}, {0.5, 1, 1}, {0.999, 1, 1}, {1, 1, 2}, {1.5, 1, 2}, {2, 1, 3}, {2.5, 1, 3}, {10, 1, 11},
 		{0.5, 0.5, 1}, {0.6, 0.5, 2}, {1, 0.5, 2}, {1, 0.8, 2}, {1, 0.3, 4}, {5, 0.8, 7},
 	} {
-		if got := shardsFor(c.share, c.allowed); got != c.want {
+		if got := ShardsFor(c.share, c.allowed); got != c.want {
 			t.Errorf("a share of %v, of which %v is allowed, needs %d shards, want %d", c.share, c.allowed, got, c.want)
 		}
 	}

@@ -89,7 +89,7 @@ func (m *Model) largestShare(e *Entity, partition []string) float64 {
 			case a.Shards > 0:
 				shards *= float64(a.Shards)
 			case a.Hottest > 0:
-				share = min(share, a.Hottest)
+				share = min(share, a.Hottest/float64(a.HotValues()))
 			case len(a.Values) > 0:
 				share = min(share, slices.Max(a.shares(0)))
 			default:

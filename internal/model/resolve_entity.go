@@ -194,8 +194,16 @@ func (r *resolver) checkBounds(a *Attribute, t item.Type) {
 	if a.Hottest > 1 {
 		r.fault(a.At("hottest"), "a share must be at most 1, not %v", a.Hottest)
 	}
-	if a.Hottest > 0 && a.Distinct > 0 && a.Hottest*float64(a.Distinct) < 0.999 {
-		r.fault(a.At("hottest"), "the busiest of %v values has at least 1/%v of the traffic, not %v", float64(a.Distinct), float64(a.Distinct), a.Hottest)
+	distinct, busiest := float64(a.Distinct), a.Hottest/float64(a.HotValues())
+	switch {
+	case a.Hot > 0 && a.Hottest == 0:
+		r.fault(a.At("hot"), "hot says how many values share hottest, which %s does not have", a.Name)
+	case a.Hot > 0 && len(a.Values) > 0:
+		r.fault(a.At("hot"), "%s lists its values: give their shares as a mix", a.Name)
+	case distinct > 0 && float64(a.Hot) > distinct:
+		r.fault(a.At("hot"), "%s has only %v values, so %d of them cannot be hot", a.Name, distinct, a.Hot)
+	case distinct > 0 && a.Hottest > 0 && busiest*distinct < 0.999:
+		r.fault(a.At("hottest"), "the busiest of %v values has at least 1/%v of the traffic, not %v", distinct, distinct, busiest)
 	}
 	if a.Largest != 0 && a.Largest < a.Size || a.Most != 0 && a.Most < a.Count {
 		r.fault(a.Position, "the largest size or count of %s is below its typical one", a.Name)

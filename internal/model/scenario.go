@@ -31,6 +31,10 @@ type Call struct {
 	Follow  bool // read all pages; Want is their sum
 	Targets []Target
 	Want    Want
+
+	// Accesses are what the request consumes, and where: one for each item, or one for
+	// each page of a query or a scan.
+	Accesses []Access
 }
 
 // Target is an item that a request names, or the partition that a query reads.
@@ -113,13 +117,17 @@ func (m *Model) buildScenario(plan *Plan, g Generator, run, state int) (*scenari
 		return nil, err
 	}
 	d.base = run * d.stride
-	switch plan.Operation {
+	return d, d.build()
+}
+
+func (d *scenarioBuilder) build() error {
+	switch d.plan.Operation {
 	case "Query", "Scan":
-		return d, d.buildQuery(plan.Steps[0])
+		return d.buildQuery(d.plan.Steps[0])
 	case "GetItem", "TransactGetItems", "BatchGetItem":
-		return d, d.buildGets()
+		return d.buildGets()
 	}
-	return d, d.buildWrites()
+	return d.buildWrites()
 }
 
 // scenarioBuilder builds a scenario.
@@ -130,8 +138,12 @@ type scenarioBuilder struct {
 	scenario *Scenario
 	stored   map[string]bool // keys of the items that exist before the run
 
-	loads []partitionLoad // the load on each partition
-	state int             // which of the states before a write the items are in
+	loads    []partitionLoad // the load on each partition
+	accesses []Access        // of the next call
+	state    int             // which of the states before a write the items are in
+
+	spreadings map[*Step]spreading
+	bare       bool // the calls of gets and writes have only their accesses
 
 	base   int // the first ordinal of this run
 	next   int // the number of ordinals in use
@@ -193,7 +205,7 @@ func (d *scenarioBuilder) freshOffset() int { return d.stride / 2 }
 // sample starts an item of a step. The attributes that the action is given are
 // the same for all items of the run.
 func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setting) *sample {
-	x := &sample{gen: d.gen, entity: e, ordinal: d.base + ordinal, shared: make(map[string]int), fixed: make(map[string]item.Value)}
+	x := &sample{gen: d.gen, entity: e, ordinal: d.base + ordinal, shared: make(map[string]int), fixed: make(map[string]item.Value), spreading: d.spreadingOf(s)}
 	given := slices.Clone(s.Action.Given)
 	for _, name := range given {
 		if f, ok := s.Entity.byName[name]; ok && f.template != nil {
@@ -211,6 +223,23 @@ func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setti
 		}
 	}
 	return x
+}
+
+// spreadingOf returns the attributes of a step that are spread, if the generator
+// spreads any.
+func (d *scenarioBuilder) spreadingOf(s *Step) spreading {
+	if !d.gen.Spread {
+		return nil
+	}
+	of, ok := d.spreadings[s]
+	if !ok {
+		if d.spreadings == nil {
+			d.spreadings = make(map[*Step]spreading)
+		}
+		of = d.plan.spreadAttributes(s)
+		d.spreadings[s] = of
+	}
+	return of
 }
 
 // templated reports whether a literal contains names.
@@ -276,7 +305,10 @@ func (f *Field) mostValues() int {
 }
 
 // addCall adds a request.
-func (d *scenarioBuilder) addCall(c Call) { d.scenario.Calls = append(d.scenario.Calls, c) }
+func (d *scenarioBuilder) addCall(c Call) {
+	c.Accesses, d.accesses = d.accesses, nil
+	d.scenario.Calls = append(d.scenario.Calls, c)
+}
 
 // buildGets builds reads by key.
 func (d *scenarioBuilder) buildGets() error {
@@ -298,11 +330,21 @@ func (d *scenarioBuilder) buildGets() error {
 			cost := readCost(d.plan.Operation, it, s.Action.Consistent)
 			charge(&want.Read, s.Table.Name, cost)
 			d.addReadLoad(s, x, cost.Table)
+			d.accesses = append(d.accesses, Access{Place: placeOf(s.Entity, nil, it, cost.Table)})
 			targets = append(targets, Target{Table: s.Table.Name, Item: s.Table.schema.Key.Of(it)})
 		}
 	}
-	d.addCall(Call{Request: compose(d.plan, steps, renderers, nil), Targets: targets, Want: want})
+	d.addItems(steps, renderers, nil, targets, want)
 	return nil
+}
+
+// addItems adds a request for some items.
+func (d *scenarioBuilder) addItems(steps []*Step, renderers []renderer, edits [][]edit, targets []Target, want Want) {
+	c := Call{Targets: targets, Want: want}
+	if !d.bare {
+		c.Request = compose(d.plan, steps, renderers, edits)
+	}
+	d.addCall(c)
 }
 
 // readCost is the cost of reading one item by its key.

@@ -110,17 +110,24 @@ func (d *scenarioBuilder) reject(x *sample, s *Step, c *ordinalRange) {
 // addQuery adds one query and predicts its reply by evaluating its expressions
 // with package expr.
 func (d *scenarioBuilder) addQuery(s *Step, c *ordinalRange, shard int) error {
+	x := d.queryOf(s, shard)
+	r := compose(d.plan, []*Step{s}, []renderer{&requestRenderer{sample: x, matching: c}}, nil)
+	want, pages, err := d.predict(s, r)
+	if err != nil {
+		return err
+	}
+	d.accesses = s.pagesOf(x, pages)
+	d.addCall(Call{Request: r, Follow: s.Action.Page == 0, Targets: s.queried(x), Want: want})
+	return nil
+}
+
+// queryOf returns the sample that has the values of a query of one shard.
+func (d *scenarioBuilder) queryOf(s *Step, shard int) *sample {
 	x := d.sample(s, s.Entity, d.next+1, d.m.requiredValues(s))
 	if s.shard != nil {
 		x.fixed[s.shard.Name] = shardValue(s.shard, shard)
 	}
-	r := compose(d.plan, []*Step{s}, []renderer{&requestRenderer{sample: x, matching: c}}, nil)
-	want, err := d.predict(s, r)
-	if err != nil {
-		return err
-	}
-	d.addCall(Call{Request: r, Follow: s.Action.Page == 0, Targets: s.queried(x), Want: want})
-	return nil
+	return x
 }
 
 // queried is the partition that a query reads, by the values of one of its
@@ -141,8 +148,8 @@ func (s *Step) queried(x *sample) []Target {
 	return []Target{t}
 }
 
-// predict returns the reply to a query.
-func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
+// predict returns the reply to a query, and the units of each page.
+func (d *scenarioBuilder) predict(s *Step, r Request) (want Want, pages []float64, err error) {
 	b := new(expr.Bindings)
 	if names, ok := r.Body["ExpressionAttributeNames"].(map[string]string); ok {
 		b.Names = names
@@ -152,11 +159,11 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	}
 	keep, err := bound(r.Body["FilterExpression"], expr.FilterExpression, b)
 	if err != nil {
-		return Want{}, err
+		return Want{}, nil, err
 	}
 	inRange, err := bound(r.Body["KeyConditionExpression"], expr.KeyConditionExpression, b)
 	if err != nil {
-		return Want{}, err
+		return Want{}, nil, err
 	}
 	entries := d.entries(s, inRange)
 	var partitions int
@@ -164,7 +171,6 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 		partitions = s.Table.schema.Partitions()
 	}
 	limit := s.Action.Page
-	var want Want
 	if s.Index != nil {
 		want.Index = s.Index.Name
 	}
@@ -182,6 +188,7 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 			cost.Charge(s.Index.Name, s.Index.schema.Global, units)
 		}
 		want.Pages++
+		pages = append(pages, units)
 		page = 0
 	}
 	for _, e := range entries {
@@ -211,7 +218,7 @@ func (d *scenarioBuilder) predict(s *Step, r Request) (Want, error) {
 	for _, u := range want.Read {
 		d.addReadLoad(s, nil, u.Total())
 	}
-	return want, nil
+	return want, pages, nil
 }
 
 func bound(text any, kind expr.Kind, b *expr.Bindings) (*expr.Condition, error) {

@@ -38,10 +38,12 @@ func (d *scenarioBuilder) buildWrites() error {
 			}
 			charge(&want.Write, s.Table.Name, cost)
 			d.addWriteLoad(s, w, cost)
-			targets = append(targets, w.target(s))
+			if !d.bare {
+				targets = append(targets, w.target(s))
+			}
 		}
 	}
-	d.addCall(Call{Request: compose(d.plan, steps, renderers, edits), Targets: targets, Want: want})
+	d.addItems(steps, renderers, edits, targets, want)
 	return nil
 }
 
@@ -86,6 +88,7 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	if len(s.states) > 0 {
 		maps.Copy(old.fixed, s.states[d.state%len(s.states)])
 	}
+	old.entering = a.verb == Put && !a.Replaces || a.verb == Update && a.Creates
 	w := &itemWrite{old: old, now: old}
 	existed := (a.verb == Delete || a.verb == Check) && !a.Absent || a.verb == Update && !a.Creates || a.verb == Put && a.Replaces
 	if existed {
@@ -94,6 +97,7 @@ func (d *scenarioBuilder) buildWrite(s *Step, ordinal int) (*itemWrite, error) {
 	switch a.verb {
 	case Put:
 		now := d.sample(s, s.Entity, ordinal, nil)
+		now.entering = old.entering
 		if a.Replaces {
 			// Only the key stays; all other values are new.
 			d.renew(now)
@@ -185,7 +189,7 @@ func (d *scenarioBuilder) updated(s *Step, old *sample) (now, fresh *sample) {
 	*now, *fresh = *old, *old
 	now.shared, now.fixed = maps.Clone(old.shared), maps.Clone(old.fixed)
 	fresh.shared, fresh.fixed = nil, make(map[string]item.Value)
-	fresh.ordinal = old.ordinal + d.freshOffset()
+	fresh.ordinal, fresh.entering = old.ordinal+d.freshOffset(), true
 	for _, w := range s.Action.Set {
 		// All items have the same typical value of an attribute with few values.
 		if f := s.Entity.byName[w.Name]; w.Value.templated() && item.Equal(fresh.value(f), old.value(f)) {

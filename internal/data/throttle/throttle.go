@@ -35,6 +35,10 @@ type Exceeded struct {
 	Kind     Kind
 	Limit    Limit
 	OnDemand bool // the billing mode of the table
+
+	// Partition says that the limit is that of one partition, and not of the whole
+	// table or index: both have the same reason if the table is on-demand.
+	Partition bool
 }
 
 // Limit is a kind of limit, as ThrottlingReasons names it.
@@ -222,6 +226,12 @@ func (t *Table) charge(now time.Duration, kind Kind, at Place, units float64, co
 
 func milli(units float64) int64 { return int64(units * 1000) }
 
+// Rate returns the units per second of the table or of a global index: what is
+// provisioned, or the level of on-demand.
+func (t *Table) Rate(index uint16, kind Kind) int64 {
+	return t.resource(index).kinds[kind].rate.rate.Load()
+}
+
 // Partitions returns the number of partitions of the table or of a global index.
 func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }
 
@@ -368,7 +378,7 @@ func minuteOf(now time.Duration) int64 { return int64(now / time.Minute) }
 // exceeded returns the first limit that is exceeded, or nil.
 func (r *metered) exceeded(now time.Duration, kind Kind, hash uint64) *Exceeded {
 	k := &r.kinds[kind]
-	limit := Limit("")
+	limit, ofPartition := Limit(""), false
 	switch {
 	case !k.ceiling.admits(now):
 		limit = OnDemandMax
@@ -378,9 +388,9 @@ func (r *metered) exceeded(now time.Duration, kind Kind, hash uint64) *Exceeded 
 			limit = KeyRange
 		}
 	case !r.parts.Load().of(hash).limits[kind].admits(now):
-		limit = KeyRange
+		limit, ofPartition = KeyRange, true
 	default:
 		return nil
 	}
-	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load()}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load(), Partition: ofPartition}
 }

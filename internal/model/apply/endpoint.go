@@ -135,11 +135,16 @@ func (e *Endpoint) do(r *http.Request, body []byte) ([]byte, error) {
 	return text, nil
 }
 
+// CancellationCodes is the Detail of a TransactionCanceledException: the code of each
+// action, "None" for those that were not the reason.
+type CancellationCodes []string
+
 // faultOf decodes an error reply.
 func faultOf(status int, text []byte) error {
 	var reply struct {
-		Type    string `json:"__type"`
-		Message string `json:"message"`
+		Type                string `json:"__type"`
+		Message             string `json:"message"`
+		CancellationReasons []struct{ Code string }
 	}
 	if json.Unmarshal(text, &reply) != nil || reply.Type == "" {
 		return fmt.Errorf("the endpoint answers %d: %.200s", status, bytes.TrimSpace(text))
@@ -148,5 +153,13 @@ func faultOf(status int, text []byte) error {
 	if !ok {
 		code = reply.Type
 	}
-	return &apierror.Error{Code: code, Status: status, Message: reply.Message}
+	fault := &apierror.Error{Code: code, Status: status, Message: reply.Message}
+	if reply.CancellationReasons != nil {
+		codes := make(CancellationCodes, len(reply.CancellationReasons))
+		for i, r := range reply.CancellationReasons {
+			codes[i] = r.Code
+		}
+		fault.Detail = codes
+	}
+	return fault
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/protocol/wire"
@@ -60,6 +61,24 @@ func (f *fixtures) remove(ctx context.Context, send apply.Send, m *model.Model) 
 		}
 	}
 	return writeBatches(ctx, send, deletes)
+}
+
+// Store stores items, the last of those that have the same key.
+func Store(ctx context.Context, send apply.Send, m *model.Model, items []model.Stored, progress func(done, all int)) error {
+	var f fixtures
+	at := make(map[string]int)
+	for _, stored := range items {
+		table, _ := m.Table(stored.Table)
+		key := stored.Table + "\x00" + string(keyspace.Item(nil, table.Schema(), stored.Item))
+		f.addStored(stored)
+		if i, found := at[key]; found {
+			f.items[i] = f.items[len(f.items)-1]
+			f.items = f.items[:len(f.items)-1]
+			continue
+		}
+		at[key] = len(f.items) - 1
+	}
+	return storeFixtures(ctx, send, f.items, progress)
 }
 
 // The limits of a BatchWriteItem.

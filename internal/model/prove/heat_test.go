@@ -99,6 +99,43 @@ patterns:
 	})
 }
 
+// Several hot values share the traffic of hottest evenly, and those of a pattern its skew.
+func TestLoadFollowsHotValues(t *testing.T) {
+	m := parse(t, `model: 1
+tables: {tab: {key: {partition: PK, sort: SK}}}
+entities:
+  a: {keys: {PK: "A#{owner}", SK: "S#{id}"}, attributes: {owner: {size: 10, distinct: 500, hottest: 0.8, hot: 4}, id: {format: uuid}}, count: 1000}
+  b: {keys: {PK: "B#{owner}", SK: "S#{id}"}, attributes: {owner: {size: 10, distinct: 500, hottest: 0.8, hot: 4}, id: {format: uuid}}, count: 1000}
+patterns:
+  - {name: read a, get: a, given: [owner, id], rate: 1000/s}
+  - {name: read b, get: b, given: [owner, id], skew: {owner: 0.4}, rate: 1000/s}
+`)
+	for _, p := range m.Check(model.DefaultPrices()).Heat {
+		if want := map[string]float64{"A#{owner}": 100, "B#{owner}": 50}[p.Key]; p.Read != want {
+			t.Errorf("%s is asked for %v units/s, want %v", p.Key, p.Read, want)
+		}
+	}
+	const during = 20 * time.Second
+	virtualtime.Test(t, func(t *testing.T) {
+		r, err := Load(t.Context(), answering(0, nil), m, LoadOptions{Rate: Rate{Times: 1}, For: during, Seed: heatSeed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Hottest) < 8 {
+			t.Fatalf("the hottest keys are %v", r.Hottest)
+		}
+		for i, hot := range r.Hottest[:8] {
+			prefix, want := "tab A#", 0.2*1000*during.Seconds()
+			if i >= 4 {
+				prefix, want = "tab B#", 0.1*1000*during.Seconds()
+			}
+			if !strings.HasPrefix(hot.Key, prefix) || math.Abs(float64(hot.Requests)/want-1) > 0.1 {
+				t.Errorf("%s gets %d requests, want %.0f of %s", hot.Key, hot.Requests, want, prefix)
+			}
+		}
+	})
+}
+
 // predictedFor returns the partition that a key of a load belongs to: each has a
 // prefix of its own.
 func predictedFor(r *model.Report, key string) *model.Partition {

@@ -101,12 +101,12 @@ func planRuns(m *model.Model, arrivals []arrival, chance *rand.Rand) (draws []fu
 			size += stored.Item.Size()
 		}
 		n := counts[i]
-		if runsOnce(plan) {
+		if RunsOnce(plan) {
 			draws[i] = drawEach()
 		} else {
-			share, distinct := skew(plan)
+			share, hot, distinct := skew(plan)
 			n = min(n, distinct, maxRepeated, max(1, maxFound/max(1, len(first.Before))), max(1, maxFoundBytes/size))
-			draws[i] = drawSkewed(n, share, chance)
+			draws[i] = drawSkewed(n, share, hot, chance)
 		}
 		wanted[i] = n
 		prepared, bytes = prepared+n*(1+len(first.Before)), bytes+n*size
@@ -124,15 +124,16 @@ func drawEach() func() int {
 	return func() int { used++; return used - 1 }
 }
 
-// drawSkewed draws one of n runs. The first is drawn with probability share; if
-// share is 0, all are equally likely.
-func drawSkewed(n int, share float64, chance *rand.Rand) func() int {
+// drawSkewed draws one of n runs. One of the first hot is drawn with probability
+// share; if share is 0, all are equally likely.
+func drawSkewed(n int, share float64, hot int, chance *rand.Rand) func() int {
+	hot = min(hot, n)
 	return func() int {
 		switch {
-		case n == 1 || share > 0 && chance.Float64() < share:
-			return 0
+		case share > 0 && (hot == n || chance.Float64() < share):
+			return chance.IntN(hot)
 		case share > 0:
-			return 1 + chance.IntN(n-1)
+			return hot + chance.IntN(n-hot)
 		}
 		return chance.IntN(n)
 	}
@@ -153,9 +154,9 @@ func storeFixtures(ctx context.Context, send apply.Send, writes []batchEntry, pr
 	return nil
 }
 
-// runsOnce reports whether a run can be sent only once, because it has a
+// RunsOnce reports whether a run can be sent only once, because it has a
 // condition or deletes the item that it needs.
-func runsOnce(plan *model.Plan) bool {
+func RunsOnce(plan *model.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s *model.Step) bool {
 		return s.Action.Condition != "" || s.Action.Verb() == model.Delete
 	})
@@ -174,7 +175,7 @@ func (c *loadPlan) makeRuns(plan *model.Plan, n int, writes *[]batchEntry) (made
 		if err != nil {
 			return nil, err
 		}
-		if at, ok := sameRun(own, keys); ok && !runsOnce(plan) {
+		if at, ok := sameRun(own, keys); ok && !RunsOnce(plan) {
 			// The values of its key are few: this one is repeated.
 			made = append(made, made[at])
 			run, step = run+1, 1
@@ -327,17 +328,17 @@ func keyText(v item.Value) string {
 	return string(v.Bytes())
 }
 
-// skew returns the share of the runs that go to the busiest partition, 0 if all
-// are equally busy, and the number of partitions. The attributes of a key are
+// skew returns the share of the runs that go to the hot partitions, 0 if all are
+// equally busy, how many are hot, and the number of partitions. The attributes of a key are
 // mostly correlated (a project has one tenant), so the attribute with the
 // smallest share decides.
-func skew(plan *model.Plan) (share float64, distinct int) {
+func skew(plan *model.Plan) (share float64, hot, distinct int) {
 	s := plan.Steps[0]
 	key := s.Table.Schema().Key
 	if s.Index != nil {
 		key = s.Index.Schema().Key
 	}
-	share, distinct = 1, 1
+	share, hot, distinct = 1, 1, 1
 	declared := false
 	leaves := 0
 	for _, a := range key.Partition {
@@ -347,8 +348,8 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 			}
 			leaves++
 			h := hottestOf(s.Action, f)
-			if h > 0 {
-				share, declared = min(share, h), true
+			if n := f.Attribute.HotValues(); h > 0 && (!declared || h/float64(n) < share/float64(hot)) {
+				share, hot, declared = h, n, true
 			}
 			if h == 0 && len(f.Attribute.Mix) > 0 {
 				distinct = maxRepeated // the runs have the values by their shares
@@ -363,10 +364,10 @@ func skew(plan *model.Plan) (share float64, distinct int) {
 	if leaves == 0 {
 		distinct = maxRepeated
 	}
-	return share, distinct
+	return share, hot, distinct
 }
 
-// hottestOf is the declared share of the busiest value of an attribute, 0 for
+// hottestOf is the declared share of the hot values of an attribute, 0 for
 // none.
 func hottestOf(a *model.Action, f *model.Field) float64 {
 	for _, s := range a.Skew {
