@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -197,7 +198,7 @@ func printResources(w io.Writer, r *heat.Forecast) error {
 		throttled, first, last := "-", "-", "-"
 		if x.Throttled > 0 {
 			throttled = fmt.Sprintf("%s (%s)", model.Figure(rounded(x.Throttled)), percentOf(x.Throttled/x.Requests))
-			first, last = minutes(x.First), minutes(x.Last)
+			first, last = timeOf(x.First, r.Seconds), timeOf(x.Last, r.Seconds)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Table, textOrDash(x.Index), x.Units, partitionsText(x), model.Figure(rounded(x.Asked)), model.Figure(rounded(x.Served)),
 			model.Figure(rounded(x.Requests)), throttled, first, last, textOrDash(reasonsOf(x)))
@@ -223,10 +224,14 @@ func reasonsOf(x *heat.Resource) string {
 
 // rounded drops the digits of a figure that do not matter.
 func rounded(n float64) float64 {
-	if n >= 10 {
-		return float64(int64(n + 0.5))
+	switch {
+	case n >= 10:
+		return math.Round(n)
+	case n >= 0.1 || n <= 0:
+		return math.Round(100*n) / 100
 	}
-	return float64(int64(100*n+0.5)) / 100
+	scale := math.Pow(10, math.Floor(math.Log10(n))-1)
+	return math.Round(n/scale) * scale
 }
 
 func percentOf(share float64) string {
@@ -236,10 +241,26 @@ func percentOf(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// minutes is a time of the simulation.
-func minutes(seconds float64) string {
-	n := int(seconds)
-	return fmt.Sprintf("%d:%02d", n/60, n%60)
+// timeOf is a time of a simulation, as exact as the length of it needs.
+func timeOf(seconds, length float64) string {
+	switch n := int(seconds); {
+	case length < 30:
+		return fmt.Sprintf("%.1fs", seconds)
+	case length < 3600:
+		return fmt.Sprintf("%d:%02d", n/60, n%60)
+	default:
+		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
+	}
+}
+
+// shortened is a key with its beginning and its end.
+func shortened(key string) string {
+	const most = 48
+	text := []rune(key)
+	if len(text) <= most {
+		return key
+	}
+	return string(text[:most/2-1]) + "…" + string(text[len(text)-most/2:])
 }
 
 // printHotKeys prints the hottest keys of what is throttled, or else of everything.
@@ -257,7 +278,7 @@ func printHotKeys(w io.Writer, r *heat.Forecast) error {
 				return out.Flush()
 			}
 			rows++
-			fmt.Fprintf(out, "%.48s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\n", k.Key, x.Table, textOrDash(x.Index), x.Units, k.Partition, x.Partitions,
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\n", shortened(k.Key), x.Table, textOrDash(x.Index), x.Units, k.Partition, x.Partitions,
 				model.Figure(rounded(k.Asked)), percentOf(k.Share), countText(k.Throttled))
 			if r.Throttled == 0 && x.Keys[0].Share < 0.01 {
 				break // one of the cool ones is enough
@@ -290,16 +311,19 @@ func printMeasured(w io.Writer, r *measuredHeat) error {
 		return err
 	}
 	if r.Refused > 0 {
-		fmt.Fprintf(w, "\nConditions rejected %s, which the forecast does not expect: their items have few keys, and were written before.\n", plural(r.Refused, "run"))
+		fmt.Fprintf(w, "\nConditions rejected %s, which the forecast does not expect: other runs wrote the same items before.\n", plural(r.Refused, "run"))
 	}
 	return nil
 }
 
 func differenceText(forecast, measured float64) string {
-	if forecast == measured {
+	switch {
+	case forecast == measured:
 		return "-"
+	case forecast == 0:
+		return "not forecast"
 	}
-	return fmt.Sprintf("%+.1f %%", 100*(measured-forecast)/max(forecast, measured))
+	return fmt.Sprintf("%+.1f %%", 100*(measured-forecast)/forecast)
 }
 
 // printHeatFindings prints what is throttled and what to change.
@@ -318,15 +342,15 @@ func printHeatFindings(w io.Writer, r *heat.Forecast) {
 		if x.Throttled == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "%s%s: %s\n", paint.status("hot"), resourceName(x), findingText(x))
+		fmt.Fprintf(w, "%s%s: %s\n", paint.status("hot"), resourceName(x), findingText(x, r.Seconds))
 		for _, line := range x.Advice {
 			fmt.Fprintf(w, "         %s\n", line)
 		}
 	}
 }
 
-func findingText(x *heat.Resource) string {
-	text := fmt.Sprintf("%s of the %s requests are throttled, from %s to %s", percentOf(x.Throttled/x.Requests), x.Units, minutes(x.First), minutes(x.Last))
+func findingText(x *heat.Resource, length float64) string {
+	text := fmt.Sprintf("%s of the %s requests are throttled, from %s to %s", percentOf(x.Throttled/x.Requests), x.Units, timeOf(x.First, length), timeOf(x.Last, length))
 	if x.Busiest.OfWhole {
 		text += fmt.Sprintf(": %s units/s are asked for, and it has %s", model.Figure(rounded(x.Asked)), model.Figure(float64(x.Rate)))
 	} else {

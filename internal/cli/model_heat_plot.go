@@ -46,7 +46,7 @@ func plot(w io.Writer, asked, served []float64, limit, seconds float64, width in
 	for i := range asked {
 		top = max(top, asked[i], served[i])
 	}
-	perRow := niceStep(top / plotRows)
+	perRow, begun := niceStep(top/plotRows), false
 	for row := plotRows; row >= 0; row-- {
 		from := float64(row) * perRow
 		isLimit := limit > from-perRow/2 && limit <= from+perRow/2
@@ -60,6 +60,10 @@ func plot(w io.Writer, asked, served []float64, limit, seconds float64, width in
 				line[i] = '╌'
 			}
 		}
+		text := strings.TrimRight(string(line), " ")
+		if begun = begun || text != ""; !begun {
+			continue
+		}
 		label := model.Figure(from)
 		if isLimit {
 			label = model.Figure(limit)
@@ -68,7 +72,7 @@ func plot(w io.Writer, asked, served []float64, limit, seconds float64, width in
 		if isLimit {
 			axis = "┼"
 		}
-		fmt.Fprintf(w, "%*s %s%s\n", margin-2, label, axis, strings.TrimRight(string(line), " "))
+		fmt.Fprintf(w, "%*s %s%s\n", margin-2, label, axis, text)
 	}
 	fmt.Fprintf(w, "%*s └%s\n", margin-2, "", strings.Repeat("─", columns))
 	fmt.Fprintf(w, "%*s %s\n", margin-2, "", timeAxis(seconds, columns))
@@ -118,7 +122,7 @@ func timeAxis(seconds float64, columns int) string {
 	line := []rune(strings.Repeat(" ", columns+8))
 	const labels = 5
 	for i := range labels + 1 {
-		for j, r := range minutes(seconds * float64(i) / labels) {
+		for j, r := range timeOf(seconds*float64(i)/labels, seconds) {
 			line[i*columns/labels+j] = r
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -73,7 +74,10 @@ func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []stri
 		return []string{"read less by scans: they read all partitions"}
 	}
 	top, share := keys[0], s.shareOf(r, keys)
-	n, busiest := s.shards(r, keys, max(1, model.ShardsFor(share, s.allowed)))
+	n, busiest := s.shards(r, keys, min(headroom, s.allowed))
+	if n == 0 { // the budget cannot be kept with these partitions
+		n, busiest = s.shards(r, keys, headroom)
+	}
 	switch {
 	case n > 1 && r.write:
 		advice = append(advice, fmt.Sprintf("shard the key %s by %d (an attribute with shards: %d in it): the busiest partition is then asked for %s units/s", top.form, n, n, model.Figure(math.Round(busiest))))
@@ -96,26 +100,20 @@ func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []stri
 		advice = append(advice, fmt.Sprintf("use more partition keys: %s units/s are asked for in all", model.Figure(math.Round(sum(r.whole.asked)/seconds))))
 	}
 	if s.during-r.last > s.during/10 && len(r.splits) > 0 {
-		advice = append(advice, fmt.Sprintf("from %s on nothing is throttled: the hot partition was split. New keys that are hot begin again", clock(r.last.Seconds())))
+		advice = append(advice, fmt.Sprintf("after %v nothing is throttled, since the hot partition was split; other keys that become hot are throttled again", r.last.Truncate(time.Second)))
 	}
 	return advice
-}
-
-// clock is a time as minutes and seconds.
-func clock(seconds float64) string {
-	n := int(seconds)
-	return fmt.Sprintf("%d:%02d", n/60, n%60)
 }
 
 // shardCounts are the numbers of shards that are tried.
 var shardCounts = []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50, 64, 100, 128, 200, 256}
 
-// shards returns the smallest number of shards of the hot keys, at least a number, with
-// which no partition exceeds its limit, and what the busiest is then asked for. It is 0
-// if there is none.
-func (s *simulator) shards(r *unitPool, keys []*keyHeat, atLeast int) (n int, busiest float64) {
-	seconds := s.during.Seconds()
-	limit := float64(r.limit()) * min(headroom, s.allowed)
+// shards returns the smallest number of shards of the hot keys with which no partition
+// is asked for more than a share of its limit, and what the busiest is then asked for. It
+// is 0 if there is none.
+func (s *simulator) shards(r *unitPool, keys []*keyHeat, allowed float64) (n int, busiest float64) {
+	seconds, atLeast := s.during.Seconds(), model.ShardsFor(s.shareOf(r, keys), allowed)
+	limit := float64(r.limit()) * allowed
 	counts := slices.Clone(shardCounts)
 	if i, found := slices.BinarySearch(counts, atLeast); !found {
 		counts = slices.Insert(counts, i, atLeast)

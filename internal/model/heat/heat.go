@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/prove"
 )
@@ -74,7 +76,8 @@ type traffic struct {
 	during    time.Duration
 	now       float64 // seconds
 
-	nextOrdinal int // the first that no pattern uses
+	nextOrdinal int             // the first that no pattern uses
+	claimed     map[string]bool // items of runs that succeed only once
 }
 
 // patternTraffic is one pattern.
@@ -93,7 +96,7 @@ type plannedRun struct {
 
 // trafficOf returns the traffic of a model at a multiple of its peak rates.
 func trafficOf(m *model.Model, o Options) (*traffic, error) {
-	t := &traffic{during: o.For}
+	t := &traffic{during: o.For, claimed: make(map[string]bool)}
 	sum := 0.0
 	for _, p := range m.Patterns {
 		sum += p.PeakRate().PerSecond
@@ -172,18 +175,63 @@ func (p *patternTraffic) prepare(m *model.Model, t *traffic, forServer bool, arr
 			n = max(1, arrivals)
 		}
 	}
-	for run := first; run < first+n; run++ {
+	run := first
+	for len(p.runs) < n {
 		made, err := planRun(m, p.plan, g, run, one, ordinals, forServer)
-		if err != nil {
-			// Its items would have the same key: such a run has values of its own.
+		exclusive := forServer && prove.RunsOnce(p.plan)
+		for tries := 0; err == nil && exclusive && t.claims(m, &made) && tries < maxTries; tries++ {
+			run++
+			made, err = planRun(m, p.plan, g, run, one, ordinals, forServer)
+		}
+		if err != nil || exclusive && t.claims(m, &made) {
+			// Its items have the same key, or one that another run changes: such a run has
+			// values of its own.
 			if made, err = planRun(m, p.plan, model.Generator{}, run, one, ordinals, forServer); err != nil {
 				return err
 			}
 		}
+		if exclusive {
+			t.claim(m, &made)
+		}
 		p.runs = append(p.runs, made)
+		run++
 	}
-	t.nextOrdinal = (first + n) * ordinals
+	t.nextOrdinal = run * ordinals
 	return nil
+}
+
+// maxTries is how many further runs are tried if one names an item of another.
+const maxTries = 4
+
+// keysOf returns the items that a run finds or writes.
+func keysOf(m *model.Model, run *plannedRun) (keys []string) {
+	add := func(name string, it item.Item) {
+		table, _ := m.Table(name)
+		keys = append(keys, name+"\x00"+string(keyspace.Item(nil, table.Schema(), it)))
+	}
+	for _, stored := range run.scenario.Before {
+		add(stored.Table, stored.Item)
+	}
+	for i := range run.scenario.Calls {
+		for _, target := range run.scenario.Calls[i].Targets {
+			if target.Writes {
+				add(target.Table, target.Item)
+			}
+		}
+	}
+	return keys
+}
+
+// claims reports whether a run names an item that belongs to another run.
+func (t *traffic) claims(m *model.Model, run *plannedRun) bool {
+	return slices.ContainsFunc(keysOf(m, run), func(key string) bool { return t.claimed[key] })
+}
+
+// claim reserves the items of a run that succeeds only once.
+func (t *traffic) claim(m *model.Model, run *plannedRun) {
+	for _, key := range keysOf(m, run) {
+		t.claimed[key] = true
+	}
 }
 
 func planRun(m *model.Model, plan *model.Plan, g model.Generator, run int, one *model.Scenario, ordinals int, forServer bool) (made plannedRun, err error) {

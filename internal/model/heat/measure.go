@@ -80,7 +80,7 @@ func Measure(ctx context.Context, server *Server, m *model.Model, o Options, pro
 		arrivals = append(arrivals, a)
 		counts[a.pattern]++
 	}
-	var items []model.Stored
+	var items, owned []model.Stored
 	for i, p := range t.patterns {
 		if counts[i] == 0 {
 			continue
@@ -90,6 +90,9 @@ func Measure(ctx context.Context, server *Server, m *model.Model, o Options, pro
 		}
 		for j := range p.runs {
 			items = append(items, p.runs[j].scenario.Before...)
+			if prove.RunsOnce(p.plan) {
+				owned = append(owned, p.runs[j].scenario.Before...)
+			}
 		}
 		if len(items) > maxItems {
 			return nil, fmt.Errorf("the runs need more than %d items: use a lower --load or a shorter --for", maxItems)
@@ -98,7 +101,8 @@ func Measure(ctx context.Context, server *Server, m *model.Model, o Options, pro
 	}
 	assignRuns(t, arrivals, chance)
 
-	if err := prove.Store(ctx, server.Send, m, items, func(done, all int) { progress("storing items", done, all) }); err != nil {
+	// The runs that succeed only once find their items as they need them.
+	if err := prove.Store(ctx, server.Send, m, append(items, owned...), func(done, all int) { progress("storing items", done, all) }); err != nil {
 		return nil, err
 	}
 	s := newSimulator(m, t, o.For, 1)
