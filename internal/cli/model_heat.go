@@ -343,8 +343,8 @@ func printHeatFindings(w io.Writer, r *heat.Forecast) {
 			continue
 		}
 		fmt.Fprintf(w, "%s%s: %s\n", paint.status("hot"), resourceName(x), findingText(x, r.Seconds))
-		for _, line := range x.Advice {
-			fmt.Fprintf(w, "         %s\n", line)
+		for _, a := range x.Advice {
+			fmt.Fprintf(w, "         %s\n", a.Text)
 		}
 	}
 }

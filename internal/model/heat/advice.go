@@ -17,7 +17,7 @@ import (
 const headroom = 0.9
 
 // advise returns what to change so that nothing is throttled.
-func (s *simulator) advise(r *unitPool) (advice []string) {
+func (s *simulator) advise(r *unitPool) (advice []Advice) {
 	if r.throttled == 0 {
 		return nil
 	}
@@ -33,6 +33,10 @@ func (s *simulator) advise(r *unitPool) (advice []string) {
 	return advice
 }
 
+func adviceOf(change Change, to float64, format string, args ...any) Advice {
+	return Advice{change, to, fmt.Sprintf(format, args...)}
+}
+
 // shareOf is what the hottest key is asked for, as a share of the limit of a partition.
 func (s *simulator) shareOf(r *unitPool, keys []*keyHeat) float64 {
 	if len(keys) == 0 {
@@ -42,7 +46,7 @@ func (s *simulator) shareOf(r *unitPool, keys []*keyHeat) float64 {
 }
 
 // adviseWhole is the advice for a limit of a whole table or index.
-func (s *simulator) adviseWhole(r *unitPool, keys []*keyHeat) (advice []string) {
+func (s *simulator) adviseWhole(r *unitPool, keys []*keyHeat) (advice []Advice) {
 	asked := sum(r.whole.asked) / s.during.Seconds()
 	units := math.Ceil(asked / headroom)
 	if r.onDemand {
@@ -55,23 +59,23 @@ func (s *simulator) adviseWhole(r *unitPool, keys []*keyHeat) (advice []string) 
 	}
 	switch {
 	case r.onDemand:
-		advice = append(advice, fmt.Sprintf("give %s a warm throughput of %s %s units before the peak: on-demand begins with %s, and serves twice as much only half an hour after a peak",
+		advice = append(advice, adviceOf(RaiseWarm, units, "give %s a warm throughput of %s %s units before the peak: on-demand begins with %s, and serves twice as much only half an hour after a peak",
 			of, model.Figure(units), kind, model.Figure(float64(r.rate))))
 	default:
-		advice = append(advice, fmt.Sprintf("give %s %s %s units: %s are provisioned, and %s are asked for", of, model.Figure(units), kind, model.Figure(float64(r.rate)), model.Figure(math.Round(asked))))
-		advice = append(advice, "or set billing: on-demand")
+		advice = append(advice, adviceOf(RaiseUnits, units, "give %s %s %s units: %s are provisioned, and %s are asked for", of, model.Figure(units), kind, model.Figure(float64(r.rate)), model.Figure(math.Round(asked))))
+		advice = append(advice, adviceOf(BecomeOnDemand, 0, "or set billing: on-demand"))
 	}
 	if r.index != "" && r.write {
-		advice = append(advice, fmt.Sprintf("index %s rejects the writes of its table that change it: fewer writes need units if it is sparse or projects fewer attributes", r.index))
+		advice = append(advice, adviceOf(Redesign, 0, "index %s rejects the writes of its table that change it: fewer writes need units if it is sparse or projects fewer attributes", r.index))
 	}
 	return advice
 }
 
 // advisePartition is the advice for the limit of a partition.
-func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []string) {
+func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []Advice) {
 	limit, seconds := float64(r.limit()), s.during.Seconds()
 	if len(keys) == 0 {
-		return []string{"read less by scans: they read all partitions"}
+		return []Advice{{Redesign, 0, "read less by scans: they read all partitions"}}
 	}
 	top, share := keys[0], s.shareOf(r, keys)
 	n, busiest := s.shards(r, keys, min(headroom, s.allowed))
@@ -80,12 +84,12 @@ func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []stri
 	}
 	switch {
 	case n > 1 && r.write:
-		advice = append(advice, fmt.Sprintf("shard the key %s by %d (an attribute with shards: %d in it): the busiest partition is then asked for %s units/s", top.form, n, n, model.Figure(math.Round(busiest))))
+		advice = append(advice, adviceOf(AddShards, float64(n), "shard the key %s by %d (an attribute with shards: %d in it): the busiest partition is then asked for %s units/s", top.form, n, n, model.Figure(math.Round(busiest))))
 	case n > 1:
-		advice = append(advice, fmt.Sprintf("keep %d copies of what is read by the key %s, or a cache before it: the busiest partition is then asked for %s units/s", n, top.form, model.Figure(math.Round(busiest))))
+		advice = append(advice, adviceOf(AddCopies, float64(n), "keep %d copies of what is read by the key %s, or a cache before it: the busiest partition is then asked for %s units/s", n, top.form, model.Figure(math.Round(busiest))))
 	}
 	if share >= 1 {
-		return append(advice, fmt.Sprintf("partitions do not help: the key %s alone is asked for %s units/s", top.text, model.Figure(math.Round(share*limit))))
+		return append(advice, adviceOf(Redesign, 0, "partitions do not help: the key %s alone is asked for %s units/s", top.text, model.Figure(math.Round(share*limit))))
 	}
 	or := ""
 	if len(advice) > 0 {
@@ -93,14 +97,14 @@ func (s *simulator) advisePartition(r *unitPool, keys []*keyHeat) (advice []stri
 	}
 	switch n := partitionsFor(keys, limit*seconds*headroom); {
 	case n > r.even.Len() && r.onDemand:
-		advice = append(advice, fmt.Sprintf("%sgive it a warm throughput of %s %s units before the peak: %d partitions", or, model.Figure(float64(n)*limit), r.kindName(), n))
+		advice = append(advice, adviceOf(RaiseWarm, float64(n)*limit, "%sgive it a warm throughput of %s %s units before the peak: %d partitions", or, model.Figure(float64(n)*limit), r.kindName(), n))
 	case n > r.even.Len():
-		advice = append(advice, fmt.Sprintf("%sgive it a warm throughput of %s %s units, or provision as many: %d partitions", or, model.Figure(float64(n)*limit), r.kindName(), n))
+		advice = append(advice, adviceOf(RaiseWarm, float64(n)*limit, "%sgive it a warm throughput of %s %s units, or provision as many: %d partitions", or, model.Figure(float64(n)*limit), r.kindName(), n))
 	case len(advice) == 0:
-		advice = append(advice, fmt.Sprintf("use more partition keys: %s units/s are asked for in all", model.Figure(math.Round(sum(r.whole.asked)/seconds))))
+		advice = append(advice, adviceOf(Redesign, 0, "use more partition keys: %s units/s are asked for in all", model.Figure(math.Round(sum(r.whole.asked)/seconds))))
 	}
 	if s.during-r.last > s.during/10 && len(r.splits) > 0 {
-		advice = append(advice, fmt.Sprintf("after %v nothing is throttled, since the hot partition was split; other keys that become hot are throttled again", r.last.Truncate(time.Second)))
+		advice = append(advice, adviceOf(Nothing, 0, "after %v nothing is throttled, since the hot partition was split; other keys that become hot are throttled again", r.last.Truncate(time.Second)))
 	}
 	return advice
 }

@@ -39,8 +39,29 @@ type Resource struct {
 	Busiest  Busiest   `json:"busiest"` // the partition with the most throttled requests, or the most units
 	Keys     []KeyLoad `json:"keys"`    // the hottest
 	Patterns []string  `json:"patterns"`
-	Advice   []string  `json:"advice,omitempty"`
+	Advice   []Advice  `json:"advice,omitempty"`
 }
+
+// Advice is one thing to change so that nothing is throttled.
+type Advice struct {
+	Change Change  `json:"change"`
+	To     float64 `json:"to,omitempty"` // the number of shards or copies, or units per second
+	Text   string  `json:"text"`
+}
+
+// Change is a kind of change.
+type Change string
+
+// The kinds of changes.
+const (
+	AddShards      Change = "shards"    // of the hot keys
+	AddCopies      Change = "copies"    // of what is read by the hot keys
+	RaiseUnits     Change = "units"     // that are provisioned
+	RaiseWarm      Change = "warm"      // the warm throughput
+	BecomeOnDemand Change = "on-demand" // the billing mode
+	Redesign       Change = "design"    // what is written or read
+	Nothing        Change = "nothing"   // it ends by itself
+)
 
 // Split is a number of partitions from a time on.
 type Split struct {
@@ -104,7 +125,7 @@ func (s *simulator) forecast(o Options) *Forecast {
 
 func (s *simulator) report(r *unitPool) *Resource {
 	seconds := s.during.Seconds()
-	x := &Resource{Table: r.table, Index: r.index, Units: r.kindName(), OnDemand: r.onDemand, Rate: r.rate, Partitions: r.even.Len(), Splits: r.splits,
+	x := &Resource{Keys: []KeyLoad{}, Table: r.table, Index: r.index, Units: r.kindName(), OnDemand: r.onDemand, Rate: r.rate, Partitions: r.even.Len(), Splits: r.splits,
 		Asked: sum(r.whole.asked) / seconds, Served: sum(r.whole.served) / seconds, Requests: r.requests, Throttled: r.throttled, First: r.first.Seconds(), Last: r.last.Seconds()}
 	for reason, n := range r.reasons {
 		x.Reasons = append(x.Reasons, Reason{reason, n})

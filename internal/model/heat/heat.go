@@ -41,6 +41,9 @@ func Run(m *model.Model, o Options) (*Forecast, error) {
 	}
 	weight := max(1, t.perSecond*o.For.Seconds()/float64(cmp.Or(o.mostSimulated, maxSimulated)))
 	for _, p := range t.patterns {
+		if p.rate == 0 {
+			continue
+		}
 		if err := p.prepare(m, t, false, int(p.rate*o.For.Seconds())); err != nil {
 			return nil, err
 		}
@@ -59,8 +62,9 @@ func Run(m *model.Model, o Options) (*Forecast, error) {
 		if !ok {
 			break
 		}
-		of := runs[a.pattern]
-		s.play(a.at, a.pattern, &of[chance.IntN(len(of))])
+		if of := runs[a.pattern]; len(of) > 0 {
+			s.play(a.at, a.pattern, &of[chance.IntN(len(of))])
+		}
 		if o.Progress != nil && i%(1<<14) == 0 {
 			o.Progress(a.at.Seconds() / o.For.Seconds())
 		}
@@ -107,7 +111,7 @@ func trafficOf(m *model.Model, o Options) (*traffic, error) {
 	}
 	for _, p := range m.Patterns {
 		plan := m.Plan(p)
-		if !plan.Served() {
+		if !plan.Served() && p.PeakRate().PerSecond > 0 {
 			return nil, fmt.Errorf("%q cannot be executed: %w", p.Name, plan.Faults[0])
 		}
 		of := &patternTraffic{plan: plan, rate: times * p.PeakRate().PerSecond}

@@ -73,8 +73,10 @@ func TestTenHotKeys(t *testing.T) {
 	if len(x.Splits) == 0 || x.Splits[0].Second < 170 || x.Splits[0].Second > 260 {
 		t.Errorf("the hot partition is split at %v", x.Splits)
 	}
-	if !slices.ContainsFunc(x.Advice, func(s string) bool { return strings.HasPrefix(s, "shard the key ACCOUNT#{accountId} by ") }) {
-		t.Errorf("the advice is %q", x.Advice)
+	if !slices.ContainsFunc(x.Advice, func(a Advice) bool {
+		return a.Change == AddShards && strings.HasPrefix(a.Text, "shard the key ACCOUNT#{accountId} by ")
+	}) {
+		t.Errorf("the advice is %+v", x.Advice)
 	}
 
 	f := run(t, readModel(t, "../../../examples/models/hot-keys-sharded.model.yaml"), 1, 15*time.Minute)
@@ -139,11 +141,48 @@ func TestLimits(t *testing.T) {
 			if x.Throttled == 0 || x.Reasons[0].Reason != c.reason {
 				t.Fatalf("throttled %v, %v", x.Throttled, x.Reasons)
 			}
-			if !slices.ContainsFunc(x.Advice, func(s string) bool { return strings.HasPrefix(s, c.advice) }) {
-				t.Errorf("the advice is %q", x.Advice)
+			if !slices.ContainsFunc(x.Advice, func(a Advice) bool { return strings.HasPrefix(a.Text, c.advice) }) {
+				t.Errorf("the advice is %+v", x.Advice)
 			}
 		})
 	}
+}
+
+// What is advised helps: with it nothing is throttled.
+func TestAdviceHelps(t *testing.T) {
+	advised := func(x *Resource, change Change) float64 {
+		t.Helper()
+		for _, a := range x.Advice {
+			if a.Change == change {
+				return a.To
+			}
+		}
+		t.Fatalf("no %s is advised: %v", change, x.Advice)
+		return 0
+	}
+	plain := readModel(t, "../../../examples/models/hot-keys.model.yaml")
+	shards := advised(run(t, plain, 1, 3*time.Minute).find(t, "ledger", "", "write"), AddShards)
+	text, err := os.ReadFile("../../../examples/models/hot-keys-sharded.model.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sharded := parseModel(t, strings.Replace(string(text), "shards: 10", fmt.Sprintf("shards: %v", shards), 1))
+	if f := run(t, sharded, 1, 3*time.Minute); f.Throttled > 0 {
+		t.Errorf("with %v shards %v requests are throttled", shards, f.Throttled)
+	}
+
+	billing := "billing: provisioned\n    read: {units: 100}\n    write: {units: 50}"
+	m := parseModel(t, fmt.Sprintf(smallTable, "", billing, "", "10", "120/s", "1/s"))
+	units := 0.0
+	for range 3 { // the units of the index, then those of its table
+		f := run(t, m, 1, 5*time.Minute)
+		if f.Throttled == 0 {
+			return
+		}
+		units = max(units, advised(f.Resources[0], RaiseUnits))
+		m.SetProvisioned(100, int(units))
+	}
+	t.Errorf("with %v units it is still throttled", units)
 }
 
 // A table with burst begins with the units of one second, and saves what is unused: a load
