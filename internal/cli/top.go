@@ -222,11 +222,13 @@ func viewOf(before, after *scraped) *topView {
 	}
 	tables, operations := make(map[promSeries]bool), make(map[string]bool)
 	for s := range after.values {
-		switch {
-		case s.name == "dynamodb_consumed_read_capacity_units_total":
-			tables[promSeries{table: s.table, index: s.index}] = true
-		case s.name == "dynamodb_successful_request_latency_seconds_count":
+		switch s.name {
+		case latencyName + "_count":
 			operations[s.operation] = true
+		case "dynamodb_consumed_read_capacity_units_total", "dynamodb_consumed_write_capacity_units_total",
+			"dynamodb_provisioned_read_capacity_units", "dynamodb_on_demand_max_read_request_units",
+			"dynamodb_read_throttle_events_total", "dynamodb_write_throttle_events_total":
+			tables[promSeries{table: s.table, index: s.index}] = true
 		}
 	}
 	for t := range tables {

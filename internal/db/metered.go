@@ -40,39 +40,59 @@ func (d *DB) endMinutes(ctx context.Context) {
 // tableSeries holds the series that requests to a table add to. It is replaced when the table is
 // changed.
 type tableSeries struct {
-	units                      [2]*meter.Series            // consumed of the table, by throttle.Kind
-	indexUnits                 map[uint16][2]*meter.Series // of the global indexes
-	failed, conflicts, expired *meter.Series
+	units                      unitSeries             // of the table
+	indexUnits                 map[uint16]*unitSeries // of the global indexes
+	failed, conflicts, expired meter.LazySeries
 
 	indexes int // of the table, also local ones
+
+	// since is when this server knew of the table, which has the key 0, and of its indexes.
+	since map[uint16]time.Time
 
 	operations atomic.Pointer[map[string]requestSeries] // it is replaced, not changed
 }
 
+// unitSeries are the units that a table or an index has consumed, by throttle.Kind.
+type unitSeries [2]meter.LazySeries
+
 // consumedNames are the names of consumed units, by throttle.Kind.
 var consumedNames = [2]string{throttle.Read: meter.ConsumedRead, throttle.Write: meter.ConsumedWrite}
 
-// newTableSeries returns the series of a table.
-func newTableSeries(r *meter.Registry, t *schema.Table) *tableSeries {
-	of := func(index string) (units [2]*meter.Series) {
-		for kind, name := range consumedNames {
-			units[kind] = r.Series(meter.ID{Name: name, Table: t.Name, Index: index})
-		}
-		return units
+func (u *unitSeries) of(r *meter.Registry, table, index string) {
+	for kind, name := range consumedNames {
+		u[kind].Of(r, meter.ID{Name: name, Table: table, Index: index})
 	}
-	s := &tableSeries{units: of(""), indexes: len(t.Indexes)}
+}
+
+// newTableSeries returns the series of a table. before are those of the table before it was
+// changed, or nil.
+func newTableSeries(r *meter.Registry, t *schema.Table, before *tableSeries, now time.Time) *tableSeries {
+	s := &tableSeries{indexes: len(t.Indexes), since: map[uint16]time.Time{0: now}}
+	for i := range t.Indexes {
+		s.since[t.Indexes[i].ID] = now
+	}
+	if before != nil {
+		for id := range s.since {
+			if was, ok := before.since[id]; ok {
+				s.since[id] = was
+			}
+		}
+	}
 	s.operations.Store(&map[string]requestSeries{})
+	s.units.of(r, t.Name, "")
 	for i := range t.Indexes {
 		if x := &t.Indexes[i]; x.Global {
 			if s.indexUnits == nil {
-				s.indexUnits = make(map[uint16][2]*meter.Series)
+				s.indexUnits = make(map[uint16]*unitSeries)
 			}
-			s.indexUnits[x.ID] = of(x.Name)
+			units := new(unitSeries)
+			units.of(r, t.Name, x.Name)
+			s.indexUnits[x.ID] = units
 		}
 	}
-	s.failed = r.Series(meter.ID{Name: meter.ConditionsFailed, Table: t.Name})
-	s.conflicts = r.Series(meter.ID{Name: meter.Conflicts, Table: t.Name})
-	s.expired = r.Series(meter.ID{Name: meter.ExpiredItems, Table: t.Name})
+	s.failed.Of(r, meter.ID{Name: meter.ConditionsFailed, Table: t.Name})
+	s.conflicts.Of(r, meter.ID{Name: meter.Conflicts, Table: t.Name})
+	s.expired.Of(r, meter.ID{Name: meter.ExpiredItems, Table: t.Name})
 	return s
 }
 
@@ -124,11 +144,20 @@ func (s *tableSeries) ofOperation(r *meter.Registry, table, operation string, se
 	}
 }
 
+// indexID returns the id of an index, 0 if there is none of that name.
+func (t *table) indexID(name string) uint16 {
+	if x, ok := t.Index(name); ok {
+		return x.ID
+	}
+	return 0
+}
+
 // Consumed returns the units that a table, or one of its global indexes, consumed in the
 // minute that begins at a time, on all servers that share the data. It is not ok if that is
 // not known.
 func (d *DB) Consumed(table, index string, write bool, minute time.Time) (units float64, ok bool) {
-	if _, exists := d.find(table); !exists {
+	t, exists := d.find(table)
+	if !exists || minute.Before(t.series.since[t.indexID(index)]) {
 		return 0, false
 	}
 	kind := throttle.Read

@@ -44,7 +44,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		d.units = newUnitsExchange()
 	}
 	d.meter.Sample = d.sample
-	for _, name := range []string{meter.UserErrors, meter.SystemErrors} {
+	for _, name := range []string{meter.UserErrors, meter.SystemErrors, meter.ConditionsFailed, meter.Conflicts} {
 		d.meter.Series(meter.ID{Name: name}) // so that they are 0 before the first
 	}
 	d.catalog.detach = func(table string) {
@@ -58,7 +58,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 			d.meter.ForgetIndexes(t.Name, has)
 			d.elsewhere.ForgetIndexes(t.Name, has)
 		}
-		t.series, t.rules = newTableSeries(d.meter, t.Table), rulesOf(t.Table, t.rules)
+		t.series, t.rules = newTableSeries(d.meter, t.Table, t.series, d.Now()), rulesOf(t.Table, t.rules)
 		if t.Throttling == schema.ThrottlingOn || o.Throttle && t.Throttling == schema.ThrottlingDefault {
 			d.setLimits(t)
 		} else {

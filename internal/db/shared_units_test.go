@@ -297,3 +297,34 @@ func TestIntervalsAreReadOnce(t *testing.T) {
 		t.Errorf("after a long pause the sum is %v, want %d more", total, keptIntervals)
 	}
 }
+
+// What a table or an index consumed before this server knew of it is not known.
+func TestConsumedBeforeCreation(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newSharedFleet(t, 2, Options{})
+		known := func(index string, want bool) {
+			t.Helper()
+			minute := time.Now().Truncate(time.Minute).Add(-time.Minute)
+			for i, d := range f.servers {
+				if units, ok := d.Consumed("Orders", index, true, minute); ok != want || units != 0 {
+					t.Errorf("server %d, index %q: %v units, %t; want %t", i, index, units, ok, want)
+				}
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		f.create(schema.Table{Throughput: schema.Throughput{Read: 5, Write: 5}})
+		known("", false)
+		time.Sleep(3 * time.Minute)
+		known("", true)
+		if _, err := f.servers[0].UpdateTable(t.Context(), "Orders", func(def *schema.Table) error {
+			def.Indexes = append(def.Indexes, schema.Index{Name: "by", ID: 1, Global: true, Key: def.Key, Throughput: def.Throughput})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		known("by", false)
+		known("", true)
+		time.Sleep(3 * time.Minute)
+		known("by", true)
+	})
+}

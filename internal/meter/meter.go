@@ -25,9 +25,11 @@ func (id ID) compare(b ID) int {
 
 // Bounds of the memory of a Registry.
 const (
-	// MaxSeries is how many measurements there are. Further ones are added up by
-	// name: see Series.
+	// MaxSeries is how many measurements there are, without gauges. Further ones are
+	// added up by name: see Series.
 	MaxSeries = 20_000
+	// MaxGauges is how many gauges there are. Further ones have no history.
+	MaxGauges = 20_000
 	// MaxPoints is how many points are kept. When there are more, the oldest are
 	// removed.
 	MaxPoints = 400_000
@@ -45,6 +47,7 @@ type Registry struct {
 
 	mu     sync.RWMutex
 	series map[ID]*Series
+	gauges int   // of the series
 	minute int64 // the present one, since 1970
 	first  int64 // the first minute of which all values are known
 	points int
@@ -79,13 +82,24 @@ func (r *Registry) get(id ID) *Series {
 	if s := r.series[id]; s != nil {
 		return s
 	}
-	if len(r.series) >= MaxSeries && id != (ID{Name: id.Name}) {
+	s := newSeries(id)
+	switch {
+	case s.gauge:
+		r.gauges++
+	case len(r.series)-r.gauges >= MaxSeries && id != (ID{Name: id.Name}):
 		return r.get(ID{Name: id.Name})
 	}
-	s := newSeries(id, definitions[id.Name].Histogram)
-	s.first = r.minute + 1
 	r.series[id] = s
 	return s
+}
+
+// Set records a value of a gauge in the present minute.
+func (r *Registry) Set(id ID, value float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.series[id] != nil || r.gauges < MaxGauges {
+		r.get(id).Add(value)
+	}
 }
 
 // Forget removes the measurements of a table that was deleted.
@@ -106,6 +120,9 @@ func (r *Registry) remaining(keep func(ID) bool) {
 	for id, s := range r.series {
 		if !keep(id) {
 			r.points -= len(s.points)
+			if s.gauge {
+				r.gauges--
+			}
 			delete(r.series, id)
 		}
 	}
@@ -134,7 +151,7 @@ func (r *Registry) Advance(now time.Time) {
 		return // ended meanwhile
 	}
 	if r.Sample != nil {
-		r.Sample(func(id ID, value float64) { r.Series(id).Add(value) })
+		r.Sample(r.Set)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,10 +177,16 @@ func (r *Registry) Advance(now time.Time) {
 func (r *Registry) remove(before int64) {
 	r.first = max(r.first, before)
 	for _, s := range r.series {
-		n, _ := slices.BinarySearchFunc(s.points, before, func(p Point, minute int64) int { return cmp.Compare(p.Minute, minute) })
+		n := s.search(before)
 		if n > 0 {
 			s.points = slices.Clone(s.points[n:]) // frees the memory
 			r.points -= n
+		}
+		if len(s.points) > 0 {
+			if p := &s.points[0]; p.Minute < before {
+				p.repeats -= before - p.Minute
+				p.Minute = before
+			}
 		}
 	}
 }
@@ -187,20 +210,28 @@ func (r *Registry) Points(id ID, from, to time.Time) []Point {
 	if s == nil {
 		return nil
 	}
-	at := func(t time.Time) int {
-		seconds := t.Unix()
-		i, _ := slices.BinarySearchFunc(s.points, (seconds+59)/60, func(p Point, minute int64) int { return cmp.Compare(p.Minute, minute) })
-		return i
+	first, end := (from.Unix()+59)/60, (to.Unix()+59)/60
+	var points []Point
+	for _, p := range s.points[s.search(first):] {
+		if p.Minute >= end {
+			break
+		}
+		for minute := max(first, p.Minute); minute <= min(p.last(), end-1); minute++ {
+			one := p
+			one.Minute, one.repeats = minute, 0
+			points = append(points, one)
+		}
 	}
-	return slices.Clone(s.points[at(from):max(at(from), at(to))])
+	return points
 }
 
 // Sum returns the sum of the values of a minute. It is not ok if that is not known: the
-// minute is not over, the series did not exist during all of it, or its points are not kept.
+// minute is not over, its points are not kept, or the series is one of those that are added
+// up by name.
 func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
 	r.mu.RLock()
-	s := r.series[id]
-	known := s != nil && minuteOf(minute) >= max(r.first, s.first) && minuteOf(minute) < r.minute
+	full := r.series[id] == nil && len(r.series)-r.gauges >= MaxSeries
+	known := !full && minuteOf(minute) >= r.first && minuteOf(minute) < r.minute
 	r.mu.RUnlock()
 	if !known {
 		return 0, false

@@ -112,6 +112,86 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
+// A series that no value was added to does not exist.
+func TestLazySeries(t *testing.T) {
+	r := NewRegistry(start)
+	var used, idle LazySeries
+	used.Of(r, ID{Name: ConsumedRead, Table: "used"})
+	idle.Of(r, ID{Name: ConsumedRead, Table: "idle"})
+	for range 3 {
+		used.Add(2)
+	}
+	if len(r.series) != 1 || r.series[ID{Name: ConsumedRead, Table: "used"}].sum.Load() != 6000 {
+		t.Errorf("the series are %v", r.series)
+	}
+	if n := testing.AllocsPerRun(100, func() { used.Add(1) }); n != 0 {
+		t.Errorf("a value takes %v allocations", n)
+	}
+}
+
+// Gauges have a bound of their own: those of tables that are not used leave room for the
+// counters of others.
+func TestGaugesAreBounded(t *testing.T) {
+	r := NewRegistry(start)
+	r.Sample = func(add func(ID, float64)) {
+		for i := range MaxGauges + 10 {
+			add(ID{Name: ProvisionedRead, Table: fmt.Sprint("T", i)}, 5)
+		}
+	}
+	r.Advance(start.Add(time.Minute))
+	if len(r.series) != MaxGauges || r.gauges != MaxGauges {
+		t.Errorf("%d series, %d gauges", len(r.series), r.gauges)
+	}
+	used := ID{Name: ConsumedRead, Table: "used"}
+	r.Series(used).Add(1)
+	if r.series[used] == nil {
+		t.Error("a counter has no series")
+	}
+	r.Forget("T7")
+	if r.gauges != MaxGauges-1 {
+		t.Errorf("%d gauges after a table was deleted", r.gauges)
+	}
+}
+
+// A gauge that does not change is one point in memory, and one of each minute for
+// readers.
+func TestUnchangedGauges(t *testing.T) {
+	r := NewRegistry(start)
+	id, value := ID{Name: ProvisionedRead, Table: "T"}, 5.0
+	r.Sample = func(add func(ID, float64)) { add(id, value) }
+	minute := func(n int) time.Time { return start.Truncate(time.Minute).Add(time.Duration(n) * time.Minute) }
+	for n := range 20 {
+		if n == 10 {
+			value = 7
+		}
+		r.Advance(minute(n + 1))
+	}
+	if r.points != 2 {
+		t.Errorf("%d points are kept, want 2", r.points)
+	}
+	for _, c := range []struct{ from, to, n, sum int }{
+		{0, 20, 20, 120}, {0, 5, 5, 25}, {8, 12, 4, 24}, {9, 10, 1, 5}, {10, 11, 1, 7}, {15, 99, 5, 35}, {20, 30, 0, 0}, {5, 5, 0, 0},
+	} {
+		got := r.Points(id, minute(c.from), minute(c.to))
+		if sum := Summarize(got); len(got) != c.n || sum.Sum != float64(c.sum) || sum.Count != int64(c.n) {
+			t.Errorf("from %d to %d: %d points with the sum %v, want %d with %d", c.from, c.to, len(got), sum.Sum, c.n, c.sum)
+		}
+		for i, p := range got {
+			if !p.Time().Equal(minute(c.from + i)) {
+				t.Errorf("from %d to %d: point %d is at %v", c.from, c.to, i, p.Time())
+			}
+		}
+	}
+	r.remove(minute(3).Unix() / 60)
+	if got := r.Points(id, minute(0), minute(20)); len(got) != 17 || r.points != 2 || !got[0].Time().Equal(minute(3)) {
+		t.Errorf("%d points after the first three minutes were removed", len(got))
+	}
+	r.remove(minute(12).Unix() / 60)
+	if got := r.Points(id, minute(0), minute(20)); len(got) != 8 || r.points != 1 {
+		t.Errorf("%d points after the first twelve minutes were removed", len(got))
+	}
+}
+
 func TestPointsAreBounded(t *testing.T) {
 	r := NewRegistry(start)
 	const tables = 2000
@@ -165,23 +245,23 @@ func TestPointsOfManySeries(t *testing.T) {
 	}
 }
 
-// A series does not know the minutes before it existed, and one that is added up with others
-// knows none.
+// A series without a value has the sum 0, unless it may be one of those that are added up by name.
 func TestSumOfUnknownSeries(t *testing.T) {
 	r := NewRegistry(start)
-	r.Advance(start.Add(10 * time.Minute))
+	for minute := range 10 {
+		r.Advance(start.Add(time.Duration(1+minute) * time.Minute))
+	}
 	id := ID{Name: ConsumedRead, Table: "T"}
-	if _, ok := r.Sum(id, start.Add(5*time.Minute)); ok {
-		t.Error("the sum of a series that does not exist is known")
-	}
-	r.Series(id)
-	for minute := range 4 {
-		r.Advance(start.Add(time.Duration(11+minute) * time.Minute))
-	}
-	for minute, want := range map[int]bool{5: false, 10: false, 11: true, 13: true, 14: false} {
-		if _, ok := r.Sum(id, start.Add(time.Duration(minute)*time.Minute)); ok != want {
-			t.Errorf("minute %d is known: %v, want %v", minute, ok, want)
+	for minute, want := range map[int]bool{5: true, 9: true, 10: false} {
+		if sum, ok := r.Sum(id, start.Add(time.Duration(minute)*time.Minute)); ok != want || sum != 0 {
+			t.Errorf("minute %d has %v, known: %v, want %v", minute, sum, ok, want)
 		}
+	}
+	for i := range MaxSeries {
+		r.Series(ID{Name: ConsumedRead, Table: fmt.Sprint("other", i)})
+	}
+	if _, ok := r.Sum(id, start.Add(5*time.Minute)); ok {
+		t.Error("the sum of a series that there is no room for is known")
 	}
 }
 

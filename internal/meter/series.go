@@ -1,26 +1,48 @@
 package meter
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
 // Series accumulates the values of one measurement. Add takes no lock.
 type Series struct {
-	id ID
+	id    ID
+	gauge bool
 
 	// Of the present minute. Values are in thousandths.
 	sum, count atomic.Int64
 	low, high  atomic.Int64
 	within     *histogram // nil unless Definition.Histogram
 
-	first int64 // the first whole minute
-
 	// Guarded by Registry.mu.
 	total      Statistics
 	everWithin [len(Bounds) + 1]int64 // of the minutes before
 	points     []Point                // of the minutes before, ascending
+}
+
+// LazySeries is a Series that is made with its first value, so that tables that are not
+// used have none. Add takes no lock once it is made.
+type LazySeries struct {
+	from   *Registry
+	id     ID
+	series atomic.Pointer[Series]
+}
+
+// Of sets the measurement that values are added to. It is called before Add.
+func (l *LazySeries) Of(r *Registry, id ID) { l.from, l.id = r, id }
+
+// Add records a value.
+func (l *LazySeries) Add(v float64) {
+	s := l.series.Load()
+	if s == nil {
+		s = l.from.Series(l.id)
+		l.series.Store(s)
+	}
+	s.Add(v)
 }
 
 // Bounds are the upper bounds of the first counts of a histogram, in milliseconds.
@@ -42,16 +64,21 @@ type Point struct {
 	Minute int64 // since 1970
 	Statistics
 	within *[len(Bounds) + 1]uint32 // nil without a histogram
+
+	repeats int64 // further minutes with the same statistics, of a gauge; 0 outside this package
 }
+
+// last returns the last minute that the point is of.
+func (p *Point) last() int64 { return p.Minute + p.repeats }
 
 // Time returns the beginning of the minute.
 func (p *Point) Time() time.Time { return time.Unix(p.Minute*60, 0).UTC() }
 
-func newSeries(id ID, counted bool) *Series {
-	s := &Series{id: id}
+func newSeries(id ID) *Series {
+	s := &Series{id: id, gauge: definitions[id.Name].Gauge}
 	s.low.Store(math.MaxInt64)
 	s.high.Store(math.MinInt64)
-	if counted {
+	if definitions[id.Name].Histogram {
 		s.within = new(histogram)
 	}
 	return s
@@ -104,7 +131,20 @@ func (s *Series) end(minute int64) {
 		}
 	}
 	s.total = s.total.merge(p.Statistics)
+	if n := len(s.points); s.gauge && n > 0 {
+		// Gauges rarely change, and have a value in each minute.
+		if before := &s.points[n-1]; before.last()+1 == minute && before.Statistics == p.Statistics {
+			before.repeats++
+			return
+		}
+	}
 	s.points = append(s.points, p)
+}
+
+// search returns the first of the points that ends in a minute or after it.
+func (s *Series) search(minute int64) int {
+	n, _ := slices.BinarySearchFunc(s.points, minute, func(p Point, minute int64) int { return cmp.Compare(p.last(), minute) })
+	return n
 }
 
 // sinceStart returns the statistics of all minutes, with the present one. The caller
