@@ -263,6 +263,44 @@ func TestThrottlesAreMetered(t *testing.T) {
 	}
 }
 
+// A transaction that is cancelled because of a limit is a throttled request, and no error of
+// the user. One that is cancelled for another reason is.
+func TestThrottledTransactionsAreMetered(t *testing.T) {
+	s := newMetered(t, Options{Throttle: true})
+	s.create(`"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxReadRequestUnits": 1, "MaxWriteRequestUnits": 1}`)
+	const key = `{"p": {"S": "a"}, "s": {"N": "1"}}`
+	for _, r := range []struct {
+		operation, body string
+		status          int
+	}{
+		{"PutItem", `{"TableName": "Tab", "Item": ` + key + `}`, 200},
+		{"TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "Tab", "Item": ` + key + `}}]}`, 400},
+		{"ExecuteTransaction", `{"TransactStatements": [{"Statement": "INSERT INTO \"Tab\" VALUE {'p': 'b', 's': 1}"}]}`, 400},
+		{"GetItem", `{"TableName": "Tab", "ConsistentRead": true, "Key": ` + key + `}`, 200},
+		{"TransactGetItems", `{"TransactItems": [{"Get": {"TableName": "Tab", "Key": ` + key + `}}]}`, 400},
+	} {
+		if status, reply := s.send(r.operation, r.body); status != r.status {
+			t.Fatalf("%s: %d %v", r.operation, status, reply)
+		}
+	}
+	s.clock.Add(int64(time.Minute))
+	if status, reply := s.send("TransactWriteItems", `{"TransactItems": [{"ConditionCheck": {"TableName": "Tab", "Key": `+key+`, "ConditionExpression": "attribute_not_exists(p)"}}]}`); status != 400 {
+		t.Fatal(reply)
+	}
+	s.clock.Add(int64(time.Minute))
+	for id, want := range map[meter.ID]float64{
+		{Name: meter.ThrottledRequests, Table: "Tab", Operation: "TransactWriteItems"}: 1,
+		{Name: meter.ThrottledRequests, Table: "Tab", Operation: "ExecuteTransaction"}: 1,
+		{Name: meter.ThrottledRequests, Table: "Tab", Operation: "TransactGetItems"}:   1,
+		{Name: meter.WriteThrottles, Table: "Tab"}:                                     2,
+		{Name: meter.UserErrors}: 1,
+	} {
+		if got := s.sum(id); got != want {
+			t.Errorf("%+v is %v, want %v", id, got, want)
+		}
+	}
+}
+
 // The keys of requests are counted by the rules of Contributor Insights, with three
 // times the weight for writes.
 func TestInsights(t *testing.T) {

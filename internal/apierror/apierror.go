@@ -33,6 +33,10 @@ type Error struct {
 	// Detail is a struct whose members are added to the reply, such as the
 	// item of a failed condition.
 	Detail any
+
+	// Cause is an error that the fault is made of and that metrics need; nil for most.
+	// The customer does not get it.
+	Cause error
 }
 
 // RequestPrefix precedes a fault of the request itself in PutItem,

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go/encoding/cbor"
+
+	"github.com/stator-db/stator/internal/apierror"
 )
 
 // Protocol is how a request and its reply are encoded. Older clients use Query, newer
@@ -183,15 +185,29 @@ func (p Protocol) reply(operation string, out replyStruct, requestID string) Rep
 
 func (p Protocol) fault(err error, requestID string) Reply {
 	fault, ok := errors.AsType[*Fault](err)
-	if !ok {
-		fault = &Fault{"InternalServiceError", "InternalServiceFault", "The request could not be executed."}
-	}
-	status, side := http.StatusBadRequest, "Sender"
+	status := http.StatusBadRequest
 	switch {
 	case !ok:
-		status, side = http.StatusInternalServerError, "Receiver"
+		fault, status = &Fault{"InternalServiceError", "InternalServiceFault", "The request could not be executed."}, http.StatusInternalServerError
 	case strings.HasPrefix(fault.Code, "ResourceNotFound"):
 		status = http.StatusNotFound
+	}
+	return p.failure(fault, status, requestID)
+}
+
+// Reject returns the reply to a request that was not executed, in its protocol.
+func (p Protocol) Reject(e *apierror.Error, requestID string) Reply {
+	fault := &Fault{Code: strings.TrimSuffix(e.Code, "Exception"), Shape: e.Code, Message: e.Message}
+	if e.Status >= http.StatusInternalServerError {
+		fault.Code, fault.Shape = "InternalServiceError", "InternalServiceFault"
+	}
+	return p.failure(fault, e.Status, requestID)
+}
+
+func (p Protocol) failure(fault *Fault, status int, requestID string) Reply {
+	side := "Sender"
+	if status >= http.StatusInternalServerError {
+		side = "Receiver"
 	}
 	out := replyStruct{{"__type", "com.amazonaws.cloudwatch#" + fault.Shape}, {"message", fault.Message}}
 	r := Reply{Status: status, QueryError: fault.Code + ";" + side}

@@ -219,6 +219,7 @@ func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (re
 		c.settle(err)
 	}
 	if err != nil {
+		s.countCancelled(ctx, err)
 		err = r.envelop(s.worded(ctx, err))
 	}
 	return reply, err

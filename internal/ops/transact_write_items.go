@@ -227,12 +227,18 @@ func checkTransactionSize(actions []action) error {
 func cancellation(c *db.Cancelled, returnOld func(i int) bool) error {
 	detail := &api.TransactionCanceled{}
 	var codes []string
+	var throttled error
 	for i, err := range c.Reasons {
+		if throttled == nil && isThrottled(err) {
+			throttled = err
+		}
 		r := reason(err, returnOld(i))
 		detail.CancellationReasons = append(detail.CancellationReasons, r)
 		codes = append(codes, r.Code)
 	}
-	return apierror.Cancelled(strings.Join(codes, ", "), detail)
+	fault := apierror.Cancelled(strings.Join(codes, ", "), detail)
+	fault.Cause = throttled
+	return fault
 }
 
 func reason(err error, returnOld bool) api.CancellationReason {

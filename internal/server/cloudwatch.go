@@ -3,8 +3,11 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/cloudwatch"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
@@ -34,24 +37,54 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 	if !whole {
 		var err error
 		if body, held, err = h.readBody(ctx, r); err != nil {
-			h.unread(ctx, a, typePlain, err)
+			h.rejectCloudWatch(a, p, unreadFault(ctx, err))
 			return
 		}
 	}
 	if _, err := readSigner(r); err != nil {
-		h.fail(ctx, a, typePlain, "CloudWatch", err)
+		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}
 	if len(body) > cloudwatch.MaxBody {
-		h.unread(ctx, a, typePlain, door.ErrTooLarge)
+		h.rejectCloudWatch(a, p, unreadFault(ctx, door.ErrTooLarge))
 		return
 	}
 	if err := h.watching.Acquire(ctx, 0, 0); err != nil {
-		h.fail(ctx, a, typePlain, "CloudWatch", err)
+		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}
 	defer h.watching.Release()
-	reply := h.cloudWatchService.Do(p, operation, body, string(a.ID[:]))
+	h.sendCloudWatch(a, p, h.cloudWatchService.Do(p, operation, body, string(a.ID[:])))
+}
+
+// unreadFault returns the fault of a body that could not be read; nil if the client has
+// disconnected.
+func unreadFault(ctx context.Context, err error) *apierror.Error {
+	var fault *apierror.Error
+	switch {
+	case errors.Is(err, door.ErrTooLarge):
+		return &apierror.Error{Code: "RequestEntityTooLargeException", Status: http.StatusRequestEntityTooLarge, Message: "The body of the request is too large."}
+	case errors.As(err, &fault):
+		return fault
+	case ctx.Err() != nil:
+		return nil
+	}
+	return &apierror.Error{Code: "SerializationException", Status: http.StatusBadRequest, Message: "The body of the request could not be read."}
+}
+
+// rejectCloudWatch answers a request to CloudWatch with a fault that has nothing to do
+// with its operation; nil if the client has disconnected. It is no error of a request to DynamoDB.
+func (h *Handler) rejectCloudWatch(a *door.Reply, p cloudwatch.Protocol, fault *apierror.Error) {
+	if fault == nil {
+		return
+	}
+	if apierror.IsThrottling(fault) {
+		h.rejections.overload.Add(1)
+	}
+	h.sendCloudWatch(a, p, p.Reject(fault, string(a.ID[:])))
+}
+
+func (h *Handler) sendCloudWatch(a *door.Reply, p cloudwatch.Protocol, reply cloudwatch.Reply) {
 	a.Status, a.ContentType = reply.Status, reply.ContentType
 	if p == cloudwatch.CBOR {
 		a.More = append(a.More, [2]string{"Smithy-Protocol", "rpc-v2-cbor"})

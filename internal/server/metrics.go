@@ -7,6 +7,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/metrics"
+	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server/door"
 )
 
@@ -20,18 +21,16 @@ func (h *Handler) Busy() bool { return h.slots.InUse() >= runtime.GOMAXPROCS(0) 
 
 // count counts a fault as CloudWatch does: neither a failed condition nor a throttled
 // request is an error of the user.
-func (h *Handler) count(e *apierror.Error) {
-	name := meter.UserErrors
+func (h *Handler) count(e *apierror.Error, of *apiRequest) {
 	switch {
 	case e.Status >= http.StatusInternalServerError:
-		name = meter.SystemErrors
+		h.service.CountSystemError(of.operation, of.request)
 	case apierror.IsThrottling(e) && e.Detail == nil: // by admission control, not because of a table
 		h.rejections.overload.Add(1)
-		return
-	case e.Code == "ConditionalCheckFailedException" || apierror.IsThrottling(e):
-		return
+	case e.Code == "ConditionalCheckFailedException" || ops.IsThrottled(e):
+	default:
+		h.service.DB.Meter().Series(meter.ID{Name: meter.UserErrors}).Add(1)
 	}
-	h.service.DB.Meter().Series(meter.ID{Name: name}).Add(1)
 }
 
 // writeMetrics answers with the metrics. Like a health check it needs no

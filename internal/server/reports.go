@@ -29,7 +29,7 @@ func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
 // report answers with JSON. It requires a signature like any request of the API.
 func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
 	if _, err := readSigner(r); err != nil {
-		h.fail(ctx, a, typePlain, name, err)
+		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
 		return
 	}
 	found, err := content()
@@ -41,6 +41,6 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 		err = writeJSON(a, found)
 	}
 	if err != nil {
-		h.fail(ctx, a, typePlain, name, err)
+		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
 	}
 }

@@ -109,7 +109,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while answering a request", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
-			h.fault(a, typeAmazon, internal(""))
+			h.panicked(r, a)
 		}
 	}()
 	switch {
@@ -134,6 +134,16 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	default:
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 	}
+}
+
+// panicked answers a request whose handling has panicked.
+func (h *Handler) panicked(r *door.Request, a *door.Reply) {
+	if protocol, _, ok := metricsRequest(r); ok && r.Method == http.MethodPost {
+		h.rejectCloudWatch(a, protocol, internal(""))
+		return
+	}
+	name, _ := ops.Find(r.Header("X-Amz-Target"))
+	h.fault(a, typeAmazon, &apiRequest{operation: name}, internal(""))
 }
 
 // healthTimeout is how long the storage may take to answer a health check.
@@ -195,7 +205,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	if !whole {
 		var err error
 		if body, held, err = h.readBody(ctx, r); err != nil {
-			h.unread(ctx, a, media, err)
+			h.unread(ctx, a, media, &apiRequest{}, err)
 			return
 		}
 	}
@@ -210,35 +220,36 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		if string(target) == TargetPromote {
 			fault = notStandby()
 		}
-		h.fault(a, media, fault)
+		h.fault(a, media, &apiRequest{}, fault)
 		return
 	}
+	of := apiRequest{operation: name}
 	signer, err := readSigner(r)
 	if err != nil {
-		h.fail(ctx, a, media, name, err)
+		h.fail(ctx, a, media, &of, err)
 		return
 	}
 	if encoding := r.ContentEncoding(); len(encoding) > 0 {
 		// After the signature, which is of the bytes as they were sent.
 		if body, held, err = h.decompress(ctx, encoding, body, held); err != nil {
-			h.unread(ctx, a, media, err)
+			h.unread(ctx, a, media, &of, err)
 			return
 		}
 	}
 	if streamed {
 		if err := h.answerStreamed(ctx, name, body, a); err != nil {
-			h.fail(ctx, a, media, name, err)
+			h.fail(ctx, a, media, &of, err)
 		}
 		return
 	}
-	ctx = ops.WithCaller(ctx, ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived,
-		Uncounted: len(r.Header(workload.UncountedHeader)) > 0})
-	request, err := h.decode(ctx, name, body)
+	caller := ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
+	ctx = ops.WithCaller(ctx, caller)
+	of.request, err = h.decode(ctx, name, body)
 	if err == nil {
-		err = h.execute(ctx, request, a)
+		err = h.execute(ctx, of.request, a)
 	}
 	if err != nil {
-		h.fail(ctx, a, media, name, err)
+		h.fail(ctx, a, media, &of, err)
 		return
 	}
 	send(a, media, http.StatusOK)
@@ -303,14 +314,20 @@ func mediaType(r *door.Request) (string, bool) {
 	return "", false
 }
 
+// apiRequest is a request as far as it is known.
+type apiRequest struct {
+	operation string
+	request   ops.Request
+}
+
 // unread answers a request whose body could not be read.
-func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err error) {
+func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, of *apiRequest, err error) {
 	var fault *apierror.Error
 	switch {
 	case errors.Is(err, door.ErrTooLarge):
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
 	case errors.As(err, &fault):
-		h.fault(a, media, fault)
+		h.fault(a, media, of, fault)
 	case ctx.Err() != nil: // the client has disconnected
 	default:
 		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
@@ -318,26 +335,33 @@ func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, err e
 }
 
 // fail answers a fault of the customer, or logs a failure of ours.
-func (h *Handler) fail(ctx context.Context, a *door.Reply, media, operation string, err error) {
+func (h *Handler) fail(ctx context.Context, a *door.Reply, media string, of *apiRequest, err error) {
+	if fault := h.faultOf(ctx, a, of.operation, err); fault != nil {
+		h.fault(a, media, of, fault)
+	}
+}
+
+// faultOf returns an error as the customer gets it, and logs a failure of ours. It is nil
+// if the client has disconnected.
+func (h *Handler) faultOf(ctx context.Context, a *door.Reply, operation string, err error) *apierror.Error {
 	var fault *apierror.Error
 	switch {
 	case errors.As(err, &fault):
+		return fault
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
-		return // the client has disconnected
+		return nil
 	case errors.Is(err, store.ErrFull):
 		h.rejected(a, operation, err)
-		fault = internal("The disk is almost full. Writes are rejected until there is space again.")
+		return internal("The disk is almost full. Writes are rejected until there is space again.")
 	case errors.Is(err, store.ErrRemoved):
 		h.rejected(a, operation, err)
-		fault = internal("The data folder was removed or replaced. Writes are rejected.")
+		return internal("The data folder was removed or replaced. Writes are rejected.")
 	case errors.Is(err, store.ErrBehind):
 		h.rejected(a, operation, err)
-		fault = apierror.Throttled()
-	default:
-		h.log.Error("a request failed", "request", string(a.ID[:]), "operation", operation, "error", err)
-		fault = internal("")
+		return apierror.Throttled()
 	}
-	h.fault(a, media, fault)
+	h.log.Error("a request failed", "request", string(a.ID[:]), "operation", operation, "error", err)
+	return internal("")
 }
 
 // rejectionLogInterval is the time between two log lines about rejected writes.
@@ -369,8 +393,8 @@ func internal(message string) *apierror.Error {
 	return &apierror.Error{Code: "InternalServerError", Status: http.StatusInternalServerError, Message: message}
 }
 
-func (h *Handler) fault(a *door.Reply, media string, e *apierror.Error) {
-	h.count(e)
+func (h *Handler) fault(a *door.Reply, media string, of *apiRequest, e *apierror.Error) {
+	h.count(e, of)
 	a.Write(wire.AppendError(a.Memory.Empty(), e))
 	a.Room.Leave(cap(a.Body)) // it may have items
 	send(a, media, e.Status)
