@@ -79,6 +79,7 @@ type DB struct {
 
 	units     *unitsExchange  // nil if no other server shares the data
 	elsewhere *meter.Registry // what other servers consume
+	building atomic.Pointer[indexProgress] // nil while no index is built
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 

@@ -108,7 +108,7 @@ func (d *DB) countExceeded(t *table, a access, err error) {
 	if !ok {
 		return
 	}
-	d.countThrottled(e)
+	d.countThrottled(t, e)
 	if e.Index != "" && a.index == 0 {
 		return // an index delays a write of its table: that is not counted
 	}

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/index"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
 	"github.com/stator-db/stator/internal/lead"
+	"github.com/stator-db/stator/internal/meter"
 )
 
 // Global indexes are created and deleted while the table is in use. From the
@@ -144,14 +146,26 @@ func (d *DB) buildIndex(ctx context.Context, job buildJob) error {
 	}
 	log := backfillLog{d.log.With("table", job.table, "index", job.index), "building an index", "index built"}
 	progress := keyspace.Build(t.ID, x.ID)
-	ok, err = d.backfill(ctx, t.Table, progress, log, func(batch buildBatch) (bool, error) { return d.addIndexEntries(ctx, job, batch) })
+	defer d.building.Store(nil)
+	ok, err = d.backfill(ctx, t.Table, progress, log, func(batch buildBatch) (bool, error) {
+		ok, err := d.addIndexEntries(ctx, job, batch)
+		d.building.Store(&indexProgress{job.table, job.index, float64(keyspace.Hash(batch.at)) / (1 << 64)})
+		return ok, err
+	})
 	if !ok || err != nil {
 		return err
 	}
+	d.meter.Set(meter.ID{Name: meter.BuildProgress, Table: job.table, Index: job.index}, 100)
 	if err := d.countEntries(ctx, t, x.ID); err != nil {
 		return err
 	}
 	return d.alterIndex(ctx, job, func(_ *schema.Table, x *schema.Index) bool { x.State, x.Backfilling = "", false; return true }, progress)
+}
+
+// indexProgress is how much of a table an index contains that is being built.
+type indexProgress struct {
+	table, index string
+	share        float64 // of the hashes of the partition keys
 }
 
 // countEntries counts the entries of an index after its backfill. Until then its
@@ -181,9 +195,14 @@ func (d *DB) addIndexEntries(ctx context.Context, job buildJob, batch buildBatch
 			}
 			return e.Key, codec.EncodeItem(e.After)
 		}, func(added []item.Item) {
+			units := 0.0
 			for _, it := range added {
 				e, _ := index.Entry(t.Table, x, it)
 				t.counts.countEdits([]index.Edit{e})
+				units += capacity.Write(e.After.Size())
+			}
+			if len(added) > 0 {
+				d.meter.Series(meter.ID{Name: meter.BuildConsumed, Table: t.Name, Index: x.Name}).Add(units)
 			}
 		})
 		return err == nil, err

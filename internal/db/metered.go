@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -180,11 +181,14 @@ var throttleNames = map[throttle.Kind]map[throttle.Limit]string{
 	throttle.Write: {"": meter.WriteThrottles, throttle.Provisioned: meter.WriteProvisioned, throttle.KeyRange: meter.WriteKeyRange, throttle.OnDemandMax: meter.WriteOnDemandMax},
 }
 
-// countThrottled counts a request, or an action of one, that exceeds a limit.
-func (d *DB) countThrottled(e *Throttled) {
+// countThrottled counts a request to a table, or an action of one, that exceeds a limit.
+func (d *DB) countThrottled(t *table, e *Throttled) {
 	names := throttleNames[e.Kind]
 	for _, name := range [2]string{names[""], names[e.Limit]} {
 		d.meter.Series(meter.ID{Name: name, Table: e.Table, Index: e.Index}).Add(1)
+	}
+	if x, ok := t.Index(e.Index); ok && x.State == schema.Creating && e.Kind == throttle.Write {
+		d.meter.Series(meter.ID{Name: meter.BuildThrottles, Table: e.Table, Index: e.Index}).Add(1)
 	}
 }
 
@@ -227,6 +231,9 @@ func (d *DB) sample(add func(meter.ID, float64)) {
 				add(meter.ID{Name: v.name, Table: t.Name, Index: index}, float64(v.value))
 			}
 		}
+	}
+	if b := d.building.Load(); b != nil {
+		add(meter.ID{Name: meter.BuildProgress, Table: b.table, Index: b.index}, math.Floor(100*b.share))
 	}
 	for _, t := range d.all() {
 		of(t.Table, "", t.Throughput, t.MaxRequests)

@@ -46,6 +46,9 @@ const (
 	ConditionsFailed  = "ConditionalCheckFailedRequests"
 	Conflicts         = "TransactionConflict"
 	ExpiredItems      = "TimeToLiveDeletedItemCount"
+	BuildProgress     = "OnlineIndexPercentageProgress"
+	BuildConsumed     = "OnlineIndexConsumedWriteCapacity"
+	BuildThrottles    = "OnlineIndexThrottleEvents"
 	UserErrors        = "UserErrors"
 	SystemErrors      = "SystemErrors"
 )
@@ -76,6 +79,9 @@ var definitions = func() map[string]Definition {
 		{Name: ConditionsFailed, Unit: Count, Help: "Writes whose condition did not hold."},
 		{Name: Conflicts, Unit: Count, Help: "Requests to items that a transaction was changing at the same time."},
 		{Name: ExpiredItems, Unit: Count, Help: "Items that were deleted because their time to live had passed."},
+		{Name: BuildProgress, Unit: Count, Gauge: true, Help: "Percentage of the items that an index which is being built contains."},
+		{Name: BuildConsumed, Unit: Count, Help: "Write units that building an index has consumed."},
+		{Name: BuildThrottles, Unit: Count, Help: "Writes that exceeded the throughput of an index while it was built."},
 		{Name: UserErrors, Unit: Count, Help: "Requests that were answered with status 400, except failed conditions and throttled requests."},
 		{Name: SystemErrors, Unit: Count, Help: "Requests that were answered with status 500 or 503."},
 	} {
