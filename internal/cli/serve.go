@@ -44,6 +44,7 @@ type serveFlags struct {
 	allowAnyone   bool
 	allowHosts    []string
 	allowFiles    bool
+	shutdownDelay time.Duration
 	config        string
 	triggers      []stator.Trigger // from the configuration file
 }
@@ -100,6 +101,7 @@ credentials and any region:
 	flags.BoolVar(&f.throttle, "throttle", false, "reject requests that exceed the throughput of a table, an index or a partition, as DynamoDB does; see docs/throttling.md")
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
+	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
@@ -132,7 +134,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	starting := new(server.Starting)
+	starting := &server.Starting{Hosts: allowedHosts(f)}
 	web := &http.Server{
 		Handler:           starting,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -171,6 +173,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	select {
 	case err = <-served:
 	case <-ctx.Done():
+		drain(starting.Drain, f.shutdownDelay, log)
 		err = shutDown(front, log)
 	}
 	if closeErr := db.Close(); closeErr != nil {
@@ -189,6 +192,16 @@ const startTime = 500 * time.Millisecond
 
 // shutdownTime is how long requests in flight may take after the signal to stop.
 const shutdownTime = 8 * time.Second
+
+// drain reports that the server is about to stop, and returns after a delay in which it
+// still serves requests.
+func drain(report func(), delay time.Duration, log *slog.Logger) {
+	report()
+	if delay > 0 {
+		log.Info("stopping: requests are served until load balancers have noticed", "delay", delay)
+		time.Sleep(delay)
+	}
+}
 
 func shutDown(front *door.Server, log *slog.Logger) error {
 	log.Info("stopping: waiting for requests in flight")
@@ -225,6 +238,9 @@ func listenHosts(addr string) []string {
 	return nil
 }
 
+// allowedHosts are the names of the public DNS by which clients reach the server.
+func allowedHosts(f *serveFlags) []string { return append(listenHosts(f.addr), f.allowHosts...) }
+
 // bucketName matches the values that a request may have as S3Bucket.
 var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9A-Z]+[.\-\w]*[a-z0-9A-Z]+$`) })
 
@@ -250,7 +266,7 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, err
 		return nil, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
-	o.AllowedHosts = append(listenHosts(f.addr), f.allowHosts...)
+	o.AllowedHosts = allowedHosts(f)
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)

@@ -160,6 +160,17 @@ func (d *DB) Healthy(ctx context.Context) error {
 	return err
 }
 
+// Ready returns an error if requests cannot be served: the engine cannot be read, or
+// rejects writes.
+func (d *DB) Ready(ctx context.Context) error {
+	if e, ok := d.engine.(store.WritableReporter); ok {
+		if err := e.Writable(); err != nil {
+			return err
+		}
+	}
+	return d.Healthy(ctx)
+}
+
 // EngineMetrics returns the metrics of the engine, if it has any.
 func (d *DB) EngineMetrics() []metrics.Metric {
 	if e, ok := d.engine.(store.MetricsReporter); ok {

@@ -58,7 +58,7 @@ func TestHosts(t *testing.T) {
 		{"0x7f.0.0.1:8000", false},
 	} {
 		for _, request := range []struct{ method, target string }{
-			{"GET", "/shapes?X-Amz-Algorithm=AWS4-HMAC-SHA256"}, {"GET", "/healthz"}, {"GET", "/"}, {"POST", "/"}, {"PUT", "/other"},
+			{"GET", "/shapes?X-Amz-Algorithm=AWS4-HMAC-SHA256"}, {"GET", "/healthz"}, {"GET", "/livez"}, {"GET", "/readyz"}, {"GET", "/"}, {"POST", "/"}, {"PUT", "/other"},
 		} {
 			r := httptest.NewRequest(request.method, request.target, strings.NewReader("{}"))
 			r.Header = signed(listTables)

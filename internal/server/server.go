@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
@@ -71,6 +70,8 @@ type Handler struct {
 
 	rejections *rejections
 
+	draining *atomic.Bool // the process is about to end
+
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
 }
@@ -82,7 +83,7 @@ func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
 	slots := admission.NewSlots(l.Requests, l.Memory, admission.MaxSlotWait)
 	return &Handler{
 		started: time.Now(), service: service, cloudWatchService: cloudwatch.New(service), watching: admission.NewSlots(admission.MaxWatchers, 0, admission.MaxSlotWait), log: log, bodies: admission.NewBodies(l), slots: slots, large: admission.NewLargeBodies(admission.LargeSlots()), replies: admission.NewReplies(slots), compression: newCompression(), decoding: admission.NewLargeBodies(admission.LargeSlots()),
-		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections),
+		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections), draining: new(atomic.Bool),
 	}
 }
 
@@ -121,9 +122,13 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case (r.Path == "/" || strings.HasPrefix(r.Path, cloudwatch.Path)) && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
 		h.compress(ctx, r, a)
-	case r.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+	case r.Path == "/" && isRead(r):
 		plain(a, http.StatusOK, "healthy: dynamodb\n")
-	case r.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+	case r.Path == "/livez" && isRead(r):
+		alive(a)
+	case r.Path == "/readyz" && isRead(r):
+		h.ready(ctx, a)
+	case r.Path == "/healthz" && isRead(r):
 		h.health(ctx, a)
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
 		h.writeMetrics(a)
@@ -144,33 +149,6 @@ func (h *Handler) panicked(r *door.Request, a *door.Reply) {
 	}
 	name, _ := ops.Find(r.Header("X-Amz-Target"))
 	h.fault(a, typeAmazon, &apiRequest{operation: name}, internal(""))
-}
-
-// healthTimeout is how long the storage may take to answer a health check.
-const healthTimeout = 2 * time.Second
-
-// health reports whether the storage answers, for load balancers.
-func (h *Handler) health(ctx context.Context, a *door.Reply) {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	err := h.service.DB.Healthy(ctx)
-	switch {
-	case err == nil:
-		text := "ok\n"
-		if why := h.service.DB.Clock().Distrusted(); why != "" {
-			text += why + "\n"
-		}
-		if n := h.service.DB.Damage().Files; n > 0 {
-			text += fmt.Sprintf("stored data is corrupt, found in %d files: restore it from a backup\n", n)
-		}
-		plain(a, http.StatusOK, text)
-		return
-	case errors.Is(err, store.ErrRemoved):
-		plain(a, http.StatusServiceUnavailable, "the data folder was removed or replaced\n")
-	default:
-		plain(a, http.StatusServiceUnavailable, "the storage does not answer\n")
-	}
-	h.log.Warn("health check failed", "error", err)
 }
 
 // newID returns the id of a request, of letters and digits as DynamoDB's are.

@@ -46,13 +46,14 @@ func (h *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
-	isGet := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch s := h.Status(); {
 	case !(&Handler{}).OnlyHosts(h.Hosts).acceptsHost(r.Host):
 		rejectHost(a)
 	case fromForeignPage(r):
 		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
-	case r.Path == "/healthz" && isGet:
+	case r.Path == "/livez" && isRead(r):
+		alive(a)
+	case (r.Path == "/healthz" || r.Path == "/readyz") && isRead(r):
 		text := fmt.Sprintf("standby of %s: %s", s.Of, s.State)
 		switch {
 		case s.State == standby.Copying:
@@ -65,7 +66,7 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
 		a.Status, a.ContentType = http.StatusOK, metrics.ContentType
 		a.Write(metrics.Append(a.Memory.Empty(), h.Metrics()...))
-	case r.Path == "/standby" && isGet:
+	case r.Path == "/standby" && isRead(r):
 		h.signed(r, a, func() error { return writeJSON(a, s) })
 	case string(r.Header("X-Amz-Target")) == TargetPromote && r.Method == http.MethodPost && !r.Repeats("X-Amz-Target"):
 		h.signed(r, a, func() error { return h.promote(ctx, a) })

@@ -11,6 +11,8 @@ import (
 // Starting is a handler that exists before the database it serves is open. Until
 // Open it answers 503, after which clients retry.
 type Starting struct {
+	Hosts []string // as in OnlyHosts, until Open
+
 	handler atomic.Pointer[Handler]
 	before  atomic.Pointer[Standby]
 }
@@ -31,7 +33,25 @@ func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
 		return
 	}
-	http.Error(w, "stator is starting, or waiting for its storage", http.StatusServiceUnavailable)
+	x := door.Begin(w, r)
+	defer x.End()
+	x.Reply.ID = newID()
+	switch {
+	case !(&Handler{}).OnlyHosts(s.Hosts).acceptsHost(r.Host):
+		rejectHost(&x.Reply)
+	case r.URL.Path == "/livez" && isRead(&x.Request):
+		alive(&x.Reply)
+	default:
+		plain(&x.Reply, http.StatusServiceUnavailable, "stator is starting, or waiting for its storage\n")
+	}
+	_ = x.Reply.Send(w) // the client has disconnected
+}
+
+// Drain makes the handler report that the process is about to end.
+func (s *Starting) Drain() {
+	if h := s.handler.Load(); h != nil {
+		h.Drain()
+	}
 }
 
 // Accepts reports whether the door may answer a request itself. Until Open it may

@@ -101,6 +101,13 @@ type MetricsReporter interface {
 	Metrics() []metrics.Metric
 }
 
+// WritableReporter is an Engine that may reject all writes for a while.
+type WritableReporter interface {
+	// Writable returns the error with which writes are rejected at present, such as
+	// ErrFull; nil if they are not. It reads and writes nothing.
+	Writable() error
+}
+
 // DamageReporter is an Engine that reports damaged data.
 type DamageReporter interface {
 	// Damage returns what was found since the engine was opened. It reads nothing.

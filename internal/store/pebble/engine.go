@@ -294,6 +294,16 @@ func (e *Engine) Healthy(ctx context.Context) error {
 	return nil
 }
 
+// Writable returns an error if writes are rejected because the disk is almost full, or the
+// folder was removed or replaced.
+func (e *Engine) Writable() error {
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	defer e.gate.Leave()
+	return e.disk.rejection(context.Background())
+}
+
 // Close waits for the calls in progress and closes the folder.
 func (e *Engine) Close() error { return e.close() }
 
