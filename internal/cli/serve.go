@@ -45,6 +45,7 @@ type serveFlags struct {
 	allowHosts    []string
 	allowFiles    bool
 	shutdownDelay time.Duration
+	pprof         string
 	config        string
 	triggers      []stator.Trigger // from the configuration file
 }
@@ -102,6 +103,7 @@ credentials and any region:
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice")
+	flags.StringVar(&f.pprof, "pprof", "", "loopback address for profiles of the process by net/http/pprof, such as 127.0.0.1:6060")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
@@ -134,6 +136,11 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return err
 	}
 	defer listener.Close()
+	stopProfiles, err := serveProfiles(f.pprof, stderr, log)
+	if err != nil {
+		return err
+	}
+	defer stopProfiles()
 	starting := &server.Starting{Hosts: allowedHosts(f)}
 	web := &http.Server{
 		Handler:           starting,

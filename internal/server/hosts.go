@@ -75,6 +75,19 @@ func hostName(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
+// OnlyPrivate returns a handler that rejects requests of pages of other sites: with an
+// Origin, or for a Host of the public DNS.
+func OnlyPrivate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") != "" || r.Host != "" && !isPrivateHost(r.Host) {
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			http.Error(w, "requests of pages of other sites are rejected", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // rejectHost answers a request for another host.
 func rejectHost(a *door.Reply) {
 	a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
