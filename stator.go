@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
@@ -32,6 +33,7 @@ import (
 	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/trace"
 	"github.com/stator-db/stator/internal/trigger"
 )
 
@@ -104,6 +106,13 @@ type Options struct {
 	// and dynamodb, are always accepted.
 	AllowedHosts []string
 
+	// TraceEndpoint is the URL of a receiver of OpenTelemetry traces, such as
+	// http://127.0.0.1:4318, to which spans of requests are exported; without it nothing
+	// is traced. TraceSample is the share of requests, from 0 to 1, of those whose client does not
+	// decide that by a traceparent header. See docs/metrics.md.
+	TraceEndpoint string
+	TraceSample   float64
+
 	// Triggers post the changes of streams to HTTP endpoints.
 	Triggers []Trigger
 
@@ -150,7 +159,8 @@ type DB struct {
 	direct      http.Handler // accepts any host
 
 	triggers *trigger.Set
-	scrub    *scrub.Scrub // nil without one
+	scrub    *scrub.Scrub  // nil without one
+	tracer   *trace.Tracer // nil without one
 }
 
 // ErrUnavailable is returned when the cluster does not answer. The call may be
@@ -246,12 +256,26 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if schedule.Every > 0 {
 		direct.Expose(s.backups.Metrics)
 	}
+	if o.TraceEndpoint != "" {
+		if s.tracer, err = trace.New(trace.Options{Endpoint: o.TraceEndpoint, Sample: o.TraceSample, Version: programVersion(), Log: o.Log}); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		direct.Trace(s.tracer)
+	}
 	s.direct, s.handler = direct, direct.OnlyHosts(o.AllowedHosts)
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// programVersion is the version of the program that stator is a part of.
+func programVersion() string {
+	if build, ok := debug.ReadBuildInfo(); ok {
+		return build.Main.Version
+	}
+	return ""
 }
 
 // openEngine opens the engine, and returns it with the clock of the database.
@@ -345,6 +369,9 @@ func (o *Options) schedule() (backup.Schedule, error) {
 // Handler serves the DynamoDB API over HTTP, for AWS SDKs and the AWS CLI.
 func (d *DB) Handler() http.Handler { return d.handler }
 
+// traceFlush is how long Close waits for the receiver of traces.
+const traceFlush = 2 * time.Second
+
 // Close waits for background work to stop and closes the database. The handler
 // must no longer be in use.
 func (d *DB) Close() error {
@@ -354,6 +381,11 @@ func (d *DB) Close() error {
 	}
 	if d.scrub != nil {
 		d.scrub.Close()
+	}
+	if d.tracer != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+		d.tracer.Close(ctx)
+		cancel()
 	}
 	d.backups.Close()
 	if d.transfers != nil {

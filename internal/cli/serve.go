@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/trace"
 )
 
 type serveFlags struct {
@@ -46,6 +47,8 @@ type serveFlags struct {
 	allowFiles    bool
 	shutdownDelay time.Duration
 	pprof         string
+	otlpEndpoint  string
+	traceSample   float64
 	config        string
 	triggers      []stator.Trigger // from the configuration file
 }
@@ -78,6 +81,9 @@ credentials and any region:
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
+			if f.otlpEndpoint == "" && cmd.Flags().Changed("trace-sample") {
+				return usageError{errors.New("--trace-sample requires --otlp-endpoint, the URL that traces are sent to")}
+			}
 			if err := f.schedule.check(cmd); err != nil {
 				return err
 			}
@@ -104,6 +110,8 @@ credentials and any region:
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice")
 	flags.StringVar(&f.pprof, "pprof", "", "loopback address for profiles of the process by net/http/pprof, such as 127.0.0.1:6060")
+	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "URL of a receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318")
+	flags.Float64Var(&f.traceSample, "trace-sample", 0.01, "share of requests to trace, from 0 to 1; a client with a traceparent header decides itself")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
@@ -128,6 +136,12 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	memory := process.AvailableMemory()
 	if most := maxCacheBytes(memory) >> 20; f.cacheMB > most {
 		return usageError{fmt.Errorf("--cache is %d MB, but must be at most %d: three quarters of the machine's memory", f.cacheMB, most)}
+	}
+	if f.otlpEndpoint != "" && !trace.ValidEndpoint(f.otlpEndpoint) {
+		return usageError{errors.New("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")}
+	}
+	if f.traceSample < 0 || f.traceSample > 1 {
+		return usageError{fmt.Errorf("--trace-sample is %v, but must be from 0 to 1", f.traceSample)}
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
@@ -274,6 +288,7 @@ func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts = allowedHosts(f)
+	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)

@@ -77,9 +77,9 @@ type DB struct {
 
 	decoded sync.Map // by the name of the table: the *decodedStream that was read last
 
-	units     *unitsExchange  // nil if no other server shares the data
-	elsewhere *meter.Registry // what other servers consume
-	building atomic.Pointer[indexProgress] // nil while no index is built
+	units     *unitsExchange                // nil if no other server shares the data
+	elsewhere *meter.Registry               // what other servers consume
+	building  atomic.Pointer[indexProgress] // nil while no index is built
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 

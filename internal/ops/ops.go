@@ -23,6 +23,7 @@ import (
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
+	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/workload"
@@ -375,6 +376,10 @@ type Caller struct {
 	Uncounted bool // the request is not counted by its shape
 
 	Arrived time.Time // when the request was received; it is not measured without
+
+	// Used, if set, is called for each table of a successful request to items, with what
+	// the request has consumed there.
+	Used func(*api.ConsumedCapacity)
 
 	operation string // its name
 

@@ -41,6 +41,16 @@ func (u *usage) count(c *workload.Counter) {
 	}
 }
 
+// capacity returns what the request consumed, with its parts.
+func (u *usage) capacity() *api.ConsumedCapacity {
+	c := u.consumed
+	if u.unmeasured {
+		c = capacity.Consumed{Table: capacity.Read(u.got.Size(), u.consistent)}
+	}
+	parts := "INDEXES"
+	return consumed(&parts, u.table, c)
+}
+
 // usages is what a request did in each of its tables, ordered by their names.
 type usages []usage
 
@@ -110,6 +120,9 @@ func (a *asked) addAction(n int, action askedAction) {
 func (s *Service) record(ctx context.Context, used *usage) {
 	if caller := carriedBy(ctx); caller != nil {
 		s.measure(caller, used)
+		if caller.Used != nil {
+			caller.Used(used.capacity())
+		}
 		if caller.Uncounted {
 			return
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/trace"
 	"github.com/stator-db/stator/internal/workload"
 )
 
@@ -71,6 +72,8 @@ type Handler struct {
 	rejections *rejections
 
 	draining *atomic.Bool // the process is about to end
+
+	tracer *trace.Tracer // nil if nothing is traced
 
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
@@ -202,6 +205,11 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	of := apiRequest{operation: name}
+	if h.tracer != nil && !streamed {
+		if of.trace = h.startSpan(arrived, r, name); of.trace != nil {
+			defer func() { h.endSpan(&of, a) }()
+		}
+	}
 	signer, err := readSigner(r)
 	if err != nil {
 		h.fail(ctx, a, media, &of, err)
@@ -221,6 +229,9 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	caller := ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
+	if of.trace != nil {
+		caller.Used = of.trace.used
+	}
 	ctx = ops.WithCaller(ctx, caller)
 	of.request, err = h.decode(ctx, name, body)
 	if err == nil {
@@ -292,10 +303,11 @@ func mediaType(r *door.Request) (string, bool) {
 	return "", false
 }
 
-// apiRequest is a request as far as it is known.
+// apiRequest is a request as far as it is known, for errors and traces.
 type apiRequest struct {
 	operation string
 	request   ops.Request
+	trace     *tracedRequest // nil if it is not traced
 }
 
 // unread answers a request whose body could not be read.
@@ -373,6 +385,9 @@ func internal(message string) *apierror.Error {
 
 func (h *Handler) fault(a *door.Reply, media string, of *apiRequest, e *apierror.Error) {
 	h.count(e, of)
+	if of.trace != nil {
+		of.trace.failed = e.Code
+	}
 	a.Write(wire.AppendError(a.Memory.Empty(), e))
 	a.Room.Leave(cap(a.Body)) // it may have items
 	send(a, media, e.Status)

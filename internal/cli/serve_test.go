@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/virtualtime"
+)
+
+// startServe runs serve until the test ends, and returns the lines that it prints until it
+// serves requests.
+func startServe(t *testing.T, f *serveFlags) []string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	printed, stderr := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, f, stderr) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	var lines []string
+	for scanner := bufio.NewScanner(printed); scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+		if strings.HasPrefix(scanner.Text(), "data is in ") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, printed) //nolint:errcheck // it ends with the test
+	return lines
+}
+
+// urlIn returns the URL after some words of a line.
+func urlIn(t *testing.T, lines []string, words string) string {
+	t.Helper()
+	for _, line := range lines {
+		if _, url, ok := strings.Cut(line, words); ok {
+			return url
+		}
+	}
+	t.Fatalf("no line has %q:\n%s", words, strings.Join(lines, "\n"))
+	return ""
+}
+
+func get(t *testing.T, url, host, origin string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	if origin != "" {
+		r.Header.Set("Origin", origin)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, string(body)
+}
+
+// Profiles are served on their own address only, and not to pages of other sites.
+func TestProfiles(t *testing.T) {
+	lines := startServe(t, &serveFlags{addr: "127.0.0.1:0", inMemory: true, cacheMB: 64, log: "error", durability: "strict", pprof: "127.0.0.1:0"})
+	profiles, main := urlIn(t, lines, "profiles are on "), urlIn(t, lines, "stator listens on ")
+	for _, c := range []struct {
+		url, host, origin string
+		status            int
+		want              string
+	}{
+		{profiles, "", "", 200, "goroutine"},
+		{profiles + "goroutine?debug=1", "", "", 200, "goroutine profile"},
+		{profiles + "cmdline", "localhost:6060", "", 200, ""},
+		{profiles + "heap?debug=1", "evil.example", "", 403, "rejected"},
+		{profiles, "", "http://evil.example", 403, "rejected"},
+		{main + "/debug/pprof/", "", "", 404, ""},
+		{main + "/readyz", "", "", 200, "ready\n"},
+		{main + "/livez", "", "", 200, "ok\n"},
+	} {
+		if status, text := get(t, c.url, c.host, c.origin); status != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s for %q from %q: %d %.100s", c.url, c.host, c.origin, status, text)
+		}
+	}
+}
+
+func TestServeFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--pprof", "0.0.0.0:6060"}, "must be a loopback address"},
+		{[]string{"--pprof", "10.0.0.1:6060"}, "kubectl port-forward"},
+		{[]string{"--pprof", "[::]:6060", "--allow-anyone"}, "must be a loopback address"},
+		{[]string{"--pprof", ":6060"}, "must be a loopback address"},
+		{[]string{"--pprof", "db.example.org:6060"}, "must be a loopback address"},
+		{[]string{"--pprof", "6060"}, "must be host:port"},
+		{[]string{"--otlp-endpoint", "127.0.0.1:4318"}, "--otlp-endpoint must be a URL"},
+		{[]string{"--otlp-endpoint", "http://127.0.0.1:4318", "--trace-sample", "1.5"}, "--trace-sample is 1.5, but must be from 0 to 1"},
+		{[]string{"--trace-sample", "1"}, "--trace-sample requires --otlp-endpoint"},
+		{[]string{"--shutdown-delay", "-1s"}, "must not be negative"},
+	} {
+		code, _, stderr := runStator(t, append([]string{"serve", "--in-memory", "--addr", "127.0.0.1:0"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
+// A server exports the spans of its requests.
+func TestServeExportsSpans(t *testing.T) {
+	spans := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		spans <- r.URL.Path + " " + string(text)
+	}))
+	defer receiver.Close()
+	lines := startServe(t, &serveFlags{addr: "127.0.0.1:0", inMemory: true, cacheMB: 64, log: "error", durability: "strict", otlpEndpoint: receiver.URL, traceSample: 1})
+	if _, err := clientOf(urlIn(t, lines, "stator listens on "), "us-east-1").Send(t.Context(), "ListTables", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-spans; !strings.HasPrefix(got, "/v1/traces {") || !strings.Contains(got, `"name":"DynamoDB.ListTables"`) {
+		t.Errorf("the receiver gets %s", got)
+	}
+}
+
+// When it stops, a server is not ready, but serves requests until the delay is over.
+func TestDrain(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		for _, delay := range []time.Duration{0, 10 * time.Second} {
+			var reported atomic.Bool
+			began := time.Now()
+			if delay > 0 {
+				time.AfterFunc(delay/2, func() {
+					if !reported.Load() {
+						t.Error("it is still ready")
+					}
+				})
+			}
+			drain(func() { reported.Store(true) }, delay, slog.New(slog.DiscardHandler))
+			if !reported.Load() || time.Since(began) != delay {
+				t.Errorf("after a delay of %v: %v, %v", delay, reported.Load(), time.Since(began))
+			}
+		}
+	})
+}
