@@ -235,6 +235,32 @@ func TestOutcomesAreMetered(t *testing.T) {
 	}
 }
 
+// A table that nobody uses has no counters, only what it has at any time.
+func TestUnusedTablesHaveGaugesOnly(t *testing.T) {
+	s := newMetered(t, Options{})
+	if status, reply := s.send("CreateTable", `{"TableName": "Idle", "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
+		"AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}`); status != http.StatusOK {
+		t.Fatal(reply)
+	}
+	s.clock.Add(int64(3 * time.Minute))
+	if got := s.sum(meter.ID{Name: meter.ProvisionedWrite, Table: "Idle"}); got == 0 {
+		t.Error("the provisioned units have no history")
+	}
+	units := make(map[string]float64)
+	for _, m := range s.db.Meter().Metrics() {
+		for _, sample := range m.Samples {
+			for _, l := range sample.Labels {
+				if l.Value == "Idle" {
+					units[m.Name] = sample.Value
+				}
+			}
+		}
+	}
+	if want := map[string]float64{"dynamodb_provisioned_read_capacity_units": 5, "dynamodb_provisioned_write_capacity_units": 6}; !maps.Equal(units, want) {
+		t.Errorf("the table has %v, want %v", units, want)
+	}
+}
+
 // Throttled requests are counted by table, index and reason.
 func TestThrottlesAreMetered(t *testing.T) {
 	s := newMetered(t, Options{Throttle: true})

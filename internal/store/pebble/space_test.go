@@ -58,8 +58,14 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 	fill(t, e, 10)
 	ctx := store.Freeing(t.Context())
 
+	if err := e.Writable(); err != nil {
+		t.Errorf("writes are rejected before: %v", err)
+	}
 	setFree(reserve(diskBytes) - 1)
 	eventually(t, "writes are rejected", func() bool { return errors.Is(set(e, "a", []byte("1")), store.ErrFull) })
+	if err := e.Writable(); !errors.Is(err, store.ErrFull) {
+		t.Errorf("the engine reports that writes are accepted: %v", err)
+	}
 	if err := remove(ctx, e, string(fillKey(1))); err != nil {
 		t.Errorf("a delete on a full disk: %v", err)
 	}
@@ -274,6 +280,9 @@ func TestRemovedFolder(t *testing.T) {
 			eventually(t, "writes are rejected", func() bool { return errors.Is(set(e, "a", []byte("2")), store.ErrRemoved) })
 			if err := e.Healthy(t.Context()); !errors.Is(err, store.ErrRemoved) {
 				t.Errorf("the engine is healthy: %v", err)
+			}
+			if err := e.Writable(); !errors.Is(err, store.ErrRemoved) {
+				t.Errorf("the engine reports that writes are accepted: %v", err)
 			}
 			eventually(t, "it is logged", func() bool { return strings.Contains(log.String(), "move the folder back") })
 			// The engine may have created a file in it before it noticed.
