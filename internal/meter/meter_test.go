@@ -228,7 +228,7 @@ func TestPointsOfManySeries(t *testing.T) {
 		all = append(all, r.Series(ID{Name: ConsumedWrite, Table: fmt.Sprint("T", i)}))
 	}
 	now := start
-	for minute := range 45 {
+	for minute := range 30 {
 		for _, s := range all {
 			s.Add(1)
 		}
