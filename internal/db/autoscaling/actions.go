@@ -3,6 +3,7 @@ package autoscaling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stator-db/stator/internal/db"
@@ -23,6 +24,9 @@ func (a *Action) due() (at time.Time, ok bool) {
 // times while no server was running is done once.
 func (s *Store) doActions(ctx context.Context, settings *Settings) error {
 	now := s.db.Now()
+	if err := s.resumeActions(ctx, settings, now); err != nil {
+		return err
+	}
 	for i := 0; i < len(settings.Actions); i++ {
 		at, ok := settings.Actions[i].due()
 		if !ok || at.After(now) || settings.Target == nil {
@@ -45,6 +49,30 @@ func (s *Store) doActions(ctx context.Context, settings *Settings) error {
 	}
 	return nil
 }
+
+// resumeActions lets actions be due from now on that were set or done at a later time, before
+// the clock was set back.
+func (s *Store) resumeActions(ctx context.Context, settings *Settings, now time.Time) error {
+	if !slices.ContainsFunc(settings.Actions, func(a Action) bool { return inFuture(a.Since, now) }) {
+		return nil
+	}
+	return s.change(ctx, settings.ID, func(stored *Settings) error {
+		for i := range stored.Actions {
+			if a := &stored.Actions[i]; inFuture(a.Since, now) {
+				a.Since = now
+			}
+		}
+		*settings = *stored
+		return nil
+	})
+}
+
+// maxSkew is by how much the clocks of servers may differ.
+const maxSkew = time.Minute
+
+// inFuture reports whether a time at which something was done is later than now, since the
+// clock was set back.
+func inFuture(done, now time.Time) bool { return done.After(now.Add(maxSkew)) }
 
 // doAction sets the bounds of a scheduled action.
 func (s *Settings) doAction(a *Action, now time.Time) {

@@ -418,6 +418,24 @@ func TestScheduledActions(t *testing.T) {
 	})
 }
 
+// Scheduled actions that were done before the clock was set back are done again at their times.
+func TestScheduledActionsAfterTheClockWasSetBack(t *testing.T) {
+	for _, schedule := range []string{"cron(0 * ? * * *)", "rate(1 hour)"} {
+		t.Run(schedule, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				st := newScalingTest(t)
+				lowest, start := int64(30), time.Now()
+				st.register(reads, 5, 100, func(s *Settings) {
+					s.Policy = nil
+					s.Actions = []Action{{Name: "hourly", ARN: "a", Schedule: schedule, Min: &lowest, Created: start.Add(48 * time.Hour), Since: start.Add(50 * time.Hour)}}
+				})
+				st.at(start, 59*time.Minute, 10)
+				st.at(start, time.Hour+2*time.Second, 30)
+			})
+		})
+	}
+}
+
 // Activities are bounded, and removed with the last of them after the target.
 func TestActivitiesAreBounded(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {

@@ -311,7 +311,7 @@ func (s *Store) decide(settings *Settings, now time.Time) (to int64, alarm int) 
 // cools reports whether the cooldown after a change, in seconds, has not ended. A change that
 // is later than now was made before the clock was set back.
 func cools(changed time.Time, cooldown *int32, now time.Time) bool {
-	return cooldown != nil && !changed.After(now) && now.Before(changed.Add(time.Duration(*cooldown)*time.Second))
+	return cooldown != nil && !inFuture(changed, now) && now.Before(changed.Add(time.Duration(*cooldown)*time.Second))
 }
 
 // recent returns the consumption of the last minutes, the latest first, in units

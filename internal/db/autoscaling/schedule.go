@@ -69,7 +69,11 @@ func (s *Schedule) Next(since, start, origin time.Time) (at time.Time, ok bool) 
 	if !start.IsZero() {
 		origin = start
 	}
-	passed := max(since.Sub(origin)/s.every, 0)
+	sinceOrigin := since.Sub(origin)
+	passed := sinceOrigin / s.every
+	if sinceOrigin%s.every < 0 { // the clock was set back after it
+		passed--
+	}
 	return origin.Add((passed + 1) * s.every), true
 }
 

@@ -18,6 +18,8 @@ func TestSchedules(t *testing.T) {
 		{"a moment in a time zone", "at(2026-03-01T09:30:00)", "America/New_York", "2026-01-01 00:00:00", "2026-03-01 14:30:00"},
 		{"a moment that has passed", "at(2026-03-01T09:30:00)", "", "2026-03-01 09:30:00", ""},
 		{"an interval from its origin", "rate(5 minutes)", "", "2026-01-01 00:07:00", "2026-01-01 00:10:00"},
+		{"an interval before its origin", "rate(5 minutes)", "", "2025-12-31 23:52:00", "2025-12-31 23:55:00"},
+		{"an interval at a time before its origin", "rate(5 minutes)", "", "2025-12-31 23:50:00", "2025-12-31 23:55:00"},
 		{"an interval of one day", "rate(1 day)", "", "2026-01-01 00:00:00", "2026-01-02 00:00:00"},
 		{"every day at ten", "cron(0 10 * * ? *)", "", "2026-01-01 10:00:00", "2026-01-02 10:00:00"},
 		{"weekdays at six", "cron(0 18 ? * MON-FRI *)", "", "2026-01-02 18:00:00", "2026-01-05 18:00:00"},
