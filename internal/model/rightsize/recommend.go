@@ -70,7 +70,7 @@ const (
 const changedLoad = 1.5
 
 // judge sets the confidence, and what reduces it.
-func (r *Report) judge(l *Load) {
+func (r *Report) judge(l *Load, prices *model.Prices) {
 	r.Confidence = "high"
 	doubt := func(level, format string, args ...any) {
 		if level == "low" || r.Confidence == "high" {
@@ -105,7 +105,7 @@ func (r *Report) judge(l *Load) {
 	if events > 0 {
 		doubt("medium", "%s requests were throttled: the load would have been higher than what was consumed", model.Figure(events))
 	}
-	if before, after := r.halves(l); r.Days >= 2 && (after > changedLoad*before || before > changedLoad*after) {
+	if before, after := r.halves(l, prices); after > changedLoad*before || before > changedLoad*after {
 		doubt("medium", "the second half of the time costs %s on demand, and the first half %s: a month may differ", model.Money(after), model.Money(before))
 	}
 }
@@ -123,15 +123,17 @@ func (r *Report) longest() Gap {
 	return slices.MaxFunc(r.Gaps, func(a, b Gap) int { return cmp.Compare(a.To.Sub(a.From), b.To.Sub(b.From)) })
 }
 
-// halves returns the cost on demand of both halves of the time.
-func (r *Report) halves(l *Load) (before, after float64) {
+// halves returns the cost on demand of both halves of the time, in whole days; in whole
+// weeks if there are two.
+func (r *Report) halves(l *Load, prices *model.Prices) (before, after float64) {
+	unit := 24 * 60 // minutes
+	if r.Days >= enoughDays {
+		unit *= 7
+	}
+	half := l.Minutes / 2 / unit * unit
 	for _, d := range r.Dimensions {
-		if d.Consumed == 0 {
-			continue
-		}
-		first := sum(d.consumed[:l.Minutes/2]) / d.Consumed
-		before += d.OnDemand.Dollars * first
-		after += d.OnDemand.Dollars * (1 - first)
+		before += prices.Requests(byKind(d.kind, sum(d.consumed[:half])))
+		after += prices.Requests(byKind(d.kind, sum(d.consumed[l.Minutes-half:])))
 	}
 	return before, after
 }
@@ -188,7 +190,7 @@ func (r *Report) noteOnDemand(note func(string, ...any)) {
 	for i := 0; i < len(r.Dimensions); i += 2 {
 		read, write := r.Dimensions[i], r.Dimensions[i+1]
 		if read.Consumed+write.Consumed > 0 {
-			note("%s: OnDemandThroughput of MaxReadRequestUnits %d and MaxWriteRequestUnits %d, twice the highest minutes, bounds the cost of a program that runs wild",
+			note("%s: OnDemandThroughput of MaxReadRequestUnits %d and MaxWriteRequestUnits %d, twice the highest minutes, bounds the cost of a faulty client",
 				read.resource(r.Table), twice(read.Peak), twice(write.Peak))
 		}
 		for _, d := range []*Dimension{read, write} {

@@ -130,7 +130,7 @@ func Analyze(l *Load, set *Settings, progress func(done, of int)) *Report {
 	}
 	r.add(l, set)
 	r.recommend(set)
-	r.judge(l)
+	r.judge(l, set.Prices)
 	r.note(l)
 	return r
 }

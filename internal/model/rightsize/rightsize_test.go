@@ -266,6 +266,9 @@ func TestConfidence(t *testing.T) {
 		{"a week", func() *Load { return loadOf(7*day, always(1), always(1)) }, "medium", "7 days of data cover one week, but do not show whether it repeats"},
 		{"two weeks less the last minutes", func() *Load { return loadOf(14*day-30, always(1), always(1)) }, "high", ""},
 		{"growth", func() *Load { return loadOf(14*day, func(m int) float64 { return 1 + float64(m/(7*day)) }, always(0)) }, "medium", "the second half of the time costs"},
+		{"nights", func() *Load { // two days and a half, each with a night
+			return loadOf(60*60, func(m int) float64 { return float64(m / 720 % 2) }, always(0))
+		}, "low", "2.5 days of data do not cover a week"},
 		{"throttles", func() *Load {
 			l := loadOf(14*day, always(1), always(1))
 			l.Resources[0].Throttles[throttle.Write] = 1200
@@ -289,7 +292,11 @@ func TestConfidence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := analyzed(c.load(), settings())
-			if r.Confidence != c.want || !strings.Contains(strings.Join(r.Doubts, "\n"), c.reason) || (c.reason == "") != (len(r.Doubts) == 0) {
+			want := 1
+			if c.reason == "" {
+				want = 0
+			}
+			if r.Confidence != c.want || !strings.Contains(strings.Join(r.Doubts, "\n"), c.reason) || len(r.Doubts) != want {
 				t.Errorf("the confidence is %s, want %s: %q, want %q", r.Confidence, c.want, r.Doubts, c.reason)
 			}
 		})
