@@ -34,7 +34,7 @@ func (r *Report) recommend(set *Settings) {
 		r.Reason = fmt.Sprintf("provisioned units would have been used to %s only, and cost less than on demand from %s on", percentage(used), percentage(needed))
 	case r.OnDemand.Dollars*(1-worthwhile) < r.Provisioned.Dollars:
 		r.Recommended = OnDemand
-		r.Reason = fmt.Sprintf("provisioned units would have cost %s less, which is not worth that a load that changes is throttled", percentage(1-r.Provisioned.Dollars/r.OnDemand.Dollars))
+		r.Reason = fmt.Sprintf("provisioned units would have cost %s less, too little for the risk that a load that changes is throttled", percentage(1-r.Provisioned.Dollars/r.OnDemand.Dollars))
 	default:
 		r.Recommended = Provisioned
 		r.Reason = fmt.Sprintf("provisioned units would have been used to %s, and cost less than on demand from %s on: %s less here", percentage(used), percentage(needed),
@@ -89,11 +89,7 @@ func (r *Report) judge(l *Load, prices *model.Prices) {
 		doubt("medium", "there are no data points before %s, %s after the time that was asked for: it is left out", l.From.Format(dateAndTime), hours(before))
 	}
 	if missing := r.missing(); missing > 0 {
-		level := "medium"
-		if missing.Hours() > 0.2*l.hours() {
-			level = "low"
-		}
-		doubt(level, "there are no data points for %s, the longest time from %s: they count as idle", hours(missing), r.longest().From.Format(dateAndTime))
+		doubt("medium", "there are no data points for %s, the longest time from %s: they count as idle", hours(missing), r.longest().From.Format(dateAndTime))
 	}
 	for _, c := range l.Coarse {
 		doubt("medium", "%s are known by periods of %s only, which hide shorter peaks", days(float64(c.Minutes)/60/24), hours(time.Duration(c.Seconds)*time.Second))
