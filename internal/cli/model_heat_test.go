@@ -22,9 +22,9 @@ func TestModelHeat(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"ten hot keys", []string{hotKeysModel}, 1, []string{
+		{"ten hot keys", []string{hotKeysModel, "--for", "4m"}, 1, []string{
 			"TableWriteKeyRangeThroughputExceeded", "ledger, partition ", "  1,000 ┼", "░", "shard the key ACCOUNT#{accountId} by ", "or give it a warm throughput of ", "and serves 1,000 (add entry)"}},
-		{"with write sharding", []string{shardedModel}, 0, []string{"ok       nothing is throttled; the busiest partition, ", "  1,000 ┼╌╌╌"}},
+		{"with write sharding", []string{shardedModel, "--for", "4m"}, 0, []string{"ok       nothing is throttled; the busiest partition, ", "  1,000 ┼╌╌╌"}},
 		{"a multiple of the rates", []string{shardedModel, "--load", "2x", "--for", "2m"}, 1, []string{"give it a warm throughput of 7,000 write units before the peak: 7 partitions"}},
 		{"provisioned instead", []string{shardedModel, "--read-units", "100", "--write-units", "500", "--for", "1m"}, 1, []string{"TableWriteProvisionedThroughputExceeded", "or set billing: on-demand"}},
 		{"runs a second", []string{queueModel, "--load", "10", "--for", "1m"}, 0, []string{"10 runs a second"}},

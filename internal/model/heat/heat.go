@@ -44,6 +44,9 @@ func Run(m *model.Model, o Options) (*Forecast, error) {
 		if p.rate == 0 {
 			continue
 		}
+		if o.Progress != nil {
+			o.Progress(0)
+		}
 		if err := p.prepare(m, t, false, int(p.rate*o.For.Seconds())); err != nil {
 			return nil, err
 		}

@@ -55,13 +55,13 @@ func (f *Forecast) find(t *testing.T, table, index, units string) *Resource {
 // Ten hot keys with 90 % of the writes are throttled at 1,000 units on a partition; with
 // write sharding of ten suffixes they are not.
 func TestTenHotKeys(t *testing.T) {
-	x := run(t, readModel(t, "../../../examples/models/hot-keys.model.yaml"), 1, 15*time.Minute).find(t, "ledger", "", "write")
+	x := run(t, readModel(t, "../../../examples/models/hot-keys.model.yaml"), 1, 5*time.Minute).find(t, "ledger", "", "write")
 	if x.Throttled == 0 || len(x.Reasons) != 1 || x.Reasons[0].Reason != "TableWriteKeyRangeThroughputExceeded" || x.Busiest.OfWhole {
 		t.Errorf("the hot keys: %+v", x)
 	}
 	// Until the partition is split it serves 1,000 units/s, and is asked for more.
-	if at := x.Busiest.Served[4]; at < 990 || at > 1010 || x.Busiest.Asked[4] < 1050 {
-		t.Errorf("the busiest partition serves %v units/s of %v in the second minute", at, x.Busiest.Asked[4])
+	if at := x.Busiest.Served[6]; at < 990 || at > 1010 || x.Busiest.Asked[6] < 1050 {
+		t.Errorf("the busiest partition serves %v units/s of %v after half a minute", at, x.Busiest.Asked[6])
 	}
 	hot := 0.0
 	for _, k := range x.Keys {
@@ -79,7 +79,7 @@ func TestTenHotKeys(t *testing.T) {
 		t.Errorf("the advice is %+v", x.Advice)
 	}
 
-	f := run(t, readModel(t, "../../../examples/models/hot-keys-sharded.model.yaml"), 1, 15*time.Minute)
+	f := run(t, readModel(t, "../../../examples/models/hot-keys-sharded.model.yaml"), 1, 5*time.Minute)
 	if f.Throttled > 0 {
 		t.Errorf("with write sharding %v requests are throttled: %+v", f.Throttled, f.Resources[0])
 	}
@@ -129,7 +129,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := parseModel(t, fmt.Sprintf(smallTable, c.index, c.billing, c.skew, c.size, c.puts, c.gets))
-			f := run(t, m, 1, 5*time.Minute)
+			f := run(t, m, 1, 2*time.Minute)
 			if c.throttled == "" {
 				if f.Throttled > 0 {
 					t.Errorf("throttled: %+v", f.Resources[0])
@@ -161,13 +161,13 @@ func TestAdviceHelps(t *testing.T) {
 		return 0
 	}
 	plain := readModel(t, "../../../examples/models/hot-keys.model.yaml")
-	shards := advised(run(t, plain, 1, 3*time.Minute).find(t, "ledger", "", "write"), AddShards)
+	shards := advised(run(t, plain, 1, time.Minute).find(t, "ledger", "", "write"), AddShards)
 	text, err := os.ReadFile("../../../examples/models/hot-keys-sharded.model.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sharded := parseModel(t, strings.Replace(string(text), "shards: 10", fmt.Sprintf("shards: %v", shards), 1))
-	if f := run(t, sharded, 1, 3*time.Minute); f.Throttled > 0 {
+	if f := run(t, sharded, 1, time.Minute); f.Throttled > 0 {
 		t.Errorf("with %v shards %v requests are throttled", shards, f.Throttled)
 	}
 
@@ -175,7 +175,7 @@ func TestAdviceHelps(t *testing.T) {
 	m := parseModel(t, fmt.Sprintf(smallTable, "", billing, "", "10", "120/s", "1/s"))
 	units := 0.0
 	for range 3 { // the units of the index, then those of its table
-		f := run(t, m, 1, 5*time.Minute)
+		f := run(t, m, 1, 2*time.Minute)
 		if f.Throttled == 0 {
 			return
 		}
@@ -236,7 +236,7 @@ func TestForecastRepeats(t *testing.T) {
 func TestAskedIsCost(t *testing.T) {
 	for _, file := range []string{"taskqueue", "goals"} {
 		m := readModel(t, "../../../apps/"+file+"/"+file+".model.yaml")
-		f := run(t, m, 1, 3*time.Minute)
+		f := run(t, m, 1, 2*time.Minute)
 		read, write := 0.0, 0.0
 		for _, p := range m.Check(model.DefaultPrices()).Patterns {
 			for _, of := range m.Patterns {
@@ -250,7 +250,7 @@ func TestAskedIsCost(t *testing.T) {
 		for _, x := range f.Resources {
 			asked[x.Units] += x.Asked
 		}
-		if math.Abs(asked["read"]/read-1) > 0.05 || math.Abs(asked["write"]/write-1) > 0.05 {
+		if math.Abs(asked["read"]/read-1) > 0.06 || math.Abs(asked["write"]/write-1) > 0.06 {
 			t.Errorf("%s: %v units/s are asked for, and the patterns cost %v and %v", file, asked, read, write)
 		}
 	}
