@@ -45,7 +45,7 @@ type unitPool struct {
 
 	even       partition.Map // the partitions at the beginning
 	partitions []partitionHeat
-	whole      unitSeries
+	whole      demandSeries
 	splits     []Split
 
 	requests, throttled float64
@@ -59,12 +59,12 @@ type unitPool struct {
 // partitionHeat is a partition as it was at the beginning, with those that it was
 // split into.
 type partitionHeat struct {
-	unitSeries
+	demandSeries
 	throttled float64
 }
 
-// unitSeries is units over time: those that are asked for, and those that are served.
-type unitSeries struct{ asked, served []float64 }
+// demandSeries is units over time: those that are asked for, and those that are served.
+type demandSeries struct{ asked, served []float64 }
 
 // keyHeat is one partition key.
 type keyHeat struct {
