@@ -3,7 +3,6 @@ package stator
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,7 +65,7 @@ func TestStandbyOfOlderData(t *testing.T) {
 
 func followOlderData(t *testing.T, attached bool, starts int) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(5, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(5, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	older := filepath.Join(t.TempDir(), "older")
 	var log logtest.Log
@@ -110,7 +109,7 @@ func followOlderData(t *testing.T, attached bool, starts int) {
 // is followed, and a standby without a slot copies it again.
 func TestStandbyOfServerStartedTwice(t *testing.T) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(8, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(8, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	var log logtest.Log
 	s := openTestStandby(t, filepath.Join(t.TempDir(), "standby"), p.web.URL, &log)

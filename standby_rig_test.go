@@ -1,6 +1,7 @@
 package stator
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -113,7 +114,26 @@ func openTestStandby(t *testing.T, dir, of string, log *logtest.Log) *Standby {
 	return s
 }
 
+// wholeBodies sends copies of the bodies of requests. The SDK closes a body when it has the
+// header of the reply; if the transport is still about to look for the end of that body, it
+// closes the connection, and the SDK cannot read the rest of the reply.
+type wholeBodies struct{ http.RoundTripper }
+
+func (b wholeBodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// sdkClient returns a client without retries. The transport is nil for HTTP.
 func sdkClient(endpoint string, transport aws.HTTPClient) *dynamodb.Client {
+	if transport == nil {
+		transport = &http.Client{Transport: wholeBodies{http.DefaultTransport}}
+	}
 	return dynamodb.New(dynamodb.Options{BaseEndpoint: &endpoint, Region: "us-east-1", HTTPClient: transport, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 }
 

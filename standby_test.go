@@ -34,7 +34,7 @@ func TestStandby(t *testing.T) {
 	const seed = 18
 	t.Logf("seed %d", seed)
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(seed, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(seed, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	for i := range 50 {
 		w.step(i)
@@ -161,7 +161,7 @@ func checkPromoted(t *testing.T, s *Standby, w *workload, dir string, p *primary
 	t.Helper()
 	web := httptest.NewServer(s.Handler())
 	defer web.Close()
-	client := sdkClient(web.URL, http.DefaultClient)
+	client := sdkClient(web.URL, nil)
 	reports, err := s.db.Verify(t.Context(), func(string, int64) {})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func checkPromoted(t *testing.T, s *Standby, w *workload, dir string, p *primary
 // client repeats it.
 func TestTokenSurvivesFailover(t *testing.T) {
 	p := startPrimary(t)
-	client := sdkClient(p.web.URL, http.DefaultClient)
+	client := sdkClient(p.web.URL, nil)
 	w := &workload{t: t, r: rand.New(rand.NewPCG(1, 1)), Client: client}
 	w.createTable("Orders")
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("once"), TransactItems: []types.TransactWriteItem{{Update: &types.Update{
@@ -212,7 +212,7 @@ func TestTokenSurvivesFailover(t *testing.T) {
 	if _, err := s.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := sdkClient(web.URL, http.DefaultClient)
+	other := sdkClient(web.URL, nil)
 	if _, err := other.TransactWriteItems(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestTokenSurvivesFailover(t *testing.T) {
 // and one of another database does not.
 func TestStandbyCopiesAgain(t *testing.T) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(2, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(2, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	var log logtest.Log
 	dir := filepath.Join(t.TempDir(), "standby")
@@ -258,7 +258,7 @@ func TestStandbyCopiesAgain(t *testing.T) {
 	}
 
 	other := startPrimary(t)
-	(&workload{t: t, Client: sdkClient(other.web.URL, http.DefaultClient)}).createTable("Empty")
+	(&workload{t: t, Client: sdkClient(other.web.URL, nil)}).createTable("Empty")
 	s = openTestStandby(t, dir, other.web.URL, &log)
 	for !strings.Contains(s.Status().Error, "another database") {
 		time.Sleep(time.Millisecond)
@@ -284,7 +284,7 @@ func TestStandbyRejectsRequests(t *testing.T) {
 	waitEqual(t, p, s)
 	web := httptest.NewServer(s.Handler())
 	defer web.Close()
-	_, err := sdkClient(web.URL, http.DefaultClient).ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	_, err := sdkClient(web.URL, nil).ListTables(t.Context(), &dynamodb.ListTablesInput{})
 	if err == nil || !strings.Contains(err.Error(), "This server is a standby of "+p.web.URL) {
 		t.Errorf("ListTables: %v", err)
 	}
@@ -353,7 +353,7 @@ func TestOneStandby(t *testing.T) {
 // that is started again is not taken for another one.
 func TestInterruptedFirstCopy(t *testing.T) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(3, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(3, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	for i := range 20 {
 		w.step(i)
@@ -410,7 +410,7 @@ func TestStandbyKeepsItsConnection(t *testing.T) {
 // follows the promoted one, nor the other way round, without an explicit new copy.
 func TestPromotedServerIsAnotherDatabase(t *testing.T) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(6, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(6, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	var log logtest.Log
 	base := t.TempDir()
@@ -445,7 +445,7 @@ func TestPromotedServerIsAnotherDatabase(t *testing.T) {
 // A promotion whose database cannot be opened can be repeated.
 func TestPromotionIsRepeated(t *testing.T) {
 	p := startPrimary(t)
-	w := &workload{t: t, r: rand.New(rand.NewPCG(7, 1)), Client: sdkClient(p.web.URL, http.DefaultClient)}
+	w := &workload{t: t, r: rand.New(rand.NewPCG(7, 1)), Client: sdkClient(p.web.URL, nil)}
 	w.createTable("Orders")
 	var log logtest.Log
 	s := openTestStandby(t, filepath.Join(t.TempDir(), "standby"), p.web.URL, &log)
