@@ -76,10 +76,13 @@ func hostName(hostport string) string {
 }
 
 // OnlyPrivate returns a handler that rejects requests of pages of other sites: with an
-// Origin, or for a Host of the public DNS.
+// Origin, for a Host of the public DNS, or, such as those for images, with the header by
+// which browsers say so.
 func OnlyPrivate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Origin") != "" || r.Host != "" && !isPrivateHost(r.Host) {
+		from := r.Header.Get("Sec-Fetch-Site")
+		foreign := from != "" && from != "none" && from != "same-origin"
+		if foreign || r.Header.Get("Origin") != "" || r.Host != "" && !isPrivateHost(r.Host) {
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			http.Error(w, "requests of pages of other sites are rejected", http.StatusForbidden)
 			return

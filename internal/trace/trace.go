@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,12 +135,16 @@ func (t *Tracer) Start(begun time.Time, parent, state []byte) *Span {
 	if !sampled {
 		return nil
 	}
-	s := &Span{tracer: t, begun: begun, trace: trace, parent: id, state: string(state[:min(len(state), maxState)])}
+	s := &Span{tracer: t, begun: begun, trace: trace, parent: id}
+	if len(state) <= maxState {
+		s.state = string(state)
+	}
 	random(s.id[:])
 	return s
 }
 
-// maxState is how long a tracestate is at most.
+// maxState is how long a tracestate may be. A longer one is left out: a part of it may not
+// be valid.
 const maxState = 512
 
 // random fills an id with random bytes, of which not all are zero.
@@ -175,9 +180,17 @@ func parseParent(text []byte) (trace [16]byte, id [8]byte, sampled, ok bool) {
 	return trace, id, flags[0]&1 == 1, true
 }
 
-// SetText sets an attribute.
+// SetText sets an attribute. It keeps a copy of the first bytes: the value may be a part of a
+// request, of any length, which would stay in memory with the span.
 func (s *Span) SetText(key, value string) {
-	s.attributes = append(s.attributes, spanAttribute{key, value})
+	s.attributes = append(s.attributes, spanAttribute{key, short(value)})
+}
+
+// maxText is how long a text is at most. Consumed capacity with an index has about 200 bytes.
+const maxText = 1024
+
+func short(text string) string {
+	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxText)]), "")
 }
 
 // SetNumber sets an attribute.
@@ -185,9 +198,13 @@ func (s *Span) SetNumber(key string, value int64) {
 	s.attributes = append(s.attributes, spanAttribute{key, value})
 }
 
-// SetTexts sets an attribute that is a list. It keeps no more than 32 values.
+// SetTexts sets an attribute that is a list. It keeps no more than 32 values, as SetText does.
 func (s *Span) SetTexts(key string, values []string) {
-	s.attributes = append(s.attributes, spanAttribute{key, values[:min(len(values), maxValues)]})
+	kept := make([]string, min(len(values), maxValues))
+	for i := range kept {
+		kept[i] = short(values[i])
+	}
+	s.attributes = append(s.attributes, spanAttribute{key, kept})
 }
 
 // Fail sets the status of the span to an error.
