@@ -65,6 +65,7 @@ vet:
 # and tests that count allocations, or that it does not allow.
 SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire
 SLOW       := TestActivitiesAreBounded|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDeletesWithoutSpaceForCompactions|TestHeatIsAsMeasured|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestPointsAreBounded|TestProveFindsWrongPredictions|TestProveModels|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestSmallBatchesDoNotWaitForMemory|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
+SLOW_APPS  := TestCrashAtEveryWrite|TestCrashFindsFaults
 OTHERS      = $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
 
 unit:
@@ -76,7 +77,8 @@ unit:
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
-	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(RACE) -count=1 -timeout 15m ./...
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(if $(RACE),$(RACE) -skip '^($(SLOW_APPS))$$') -count=1 -timeout 15m ./...
+	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
