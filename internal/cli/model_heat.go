@@ -42,7 +42,7 @@ time, and what to change. The command fails when anything is throttled.
 global indexes.
 
 With --measure the same requests are sent at the same times to a private stator that
-throttles, also in virtual time, and its counters are shown beside the forecast.
+throttles, also in virtual time, and its counters are shown with the forecast.
 
   stator model heat shop.model.yaml
   stator model heat shop.model.yaml --load 3x --for 1h

@@ -206,7 +206,7 @@ func sendPages(ctx context.Context, send apply.Send, call *model.Call) error {
 	}
 }
 
-// compare puts the counters of the server beside those of the simulation.
+// compare adds the counters of the server with those of the simulation.
 func (c *Comparison) compare(s *simulator, measured map[Counter]float64) {
 	for _, r := range s.all {
 		row := Compared{Table: r.table, Index: r.index, Units: r.kindName(), Forecast: sum(r.whole.served), Measured: measured[Counter{r.table, r.index, r.write, ""}]}
