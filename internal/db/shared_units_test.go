@@ -103,9 +103,12 @@ func TestServersShareTheirLimits(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				// Each server begins with the units of a second, and admits what it
-				// has until it knows of the others.
-				if most := 100 * (seconds + 2*len(f.servers)); total > most || total < 100*(seconds-2) {
+				// A server that admits has the units of a second in advance. Of each
+				// other it misses up to two intervals that are not exchanged yet, since
+				// the exchange of one may come just before that of the other, and up to
+				// two that were in the first record which it read of it.
+				others := len(f.servers) - 1
+				if most := 100 * (seconds + 1 + 4*others); total > most || total < 100*(seconds-2) {
 					t.Errorf("%d writes in %d seconds with 100 units, want at most %d", total, seconds, most)
 				}
 			})
