@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // emptyIndexKey matches the fault of an empty value for a key of an index.
 const emptyIndexKey = `ValidationException: One or more parameter values are not valid\. A value specified for a secondary index key is not supported\. The AttributeValue for a key attribute cannot contain an empty (?:string|binary) value\. IndexName: \S+, IndexKey: \S+`
@@ -10,6 +13,9 @@ const nullExpected = "ExpectedAttributeValue must not be null for Attribute: "
 
 // notUnits matches all places but those of consumed capacity.
 const notUnits = `[^C].*|C(?:[^o]|o[^n]).*`
+
+// spacedIndex matches an index of a list with a space.
+var spacedIndex = regexp.MustCompile(`\[ +\d|\[\d+ +\]`)
 
 // itemFaults are differences in expressions, items, queries and transactions.
 var itemFaults = []known{
@@ -273,6 +279,11 @@ var itemFaults = []known{
 	{
 		name: "syntax errors (dynoxide)", witness: nameDynoxide, stator: "ValidationException: Invalid .*Expression: Syntax error; .*", other: "ValidationException: (?:Invalid .*Expression: |Expected |Unexpected ).*",
 		evidence: "DynamoDB Local, which has Amazon's own expression library, has stator's text for the same expression on a table that exists",
+	},
+	{
+		name: "spaces in an index of a list (dynoxide)", alone: true, witness: nameDynoxide, other: "ValidationException: (?:1 validation error detected: )?Invalid .*Expression: Syntax error; .*",
+		when:     func(f *finding) bool { return spacedIndex.MatchString(f.Step.text()) },
+		evidence: "DynamoDB Local, which has Amazon's own expression library, parses l[ 2]",
 	},
 	{
 		name: "missing keys in a transaction", witness: nameLocal, ops: "TransactWriteItems", stator: "TransactionCanceledException: .*ValidationError.*", other: "ValidationException: (?:One of the required keys|The number of conditions on the keys).*",
