@@ -1,0 +1,256 @@
+package ops
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/protocol/api"
+)
+
+// permission is one action on one resource that a request needs.
+type permission struct {
+	action   string // with its service, as in dynamodb:GetItem
+	resource string // an ARN, or *
+	table    string // whose tags count and whose resource policy applies; "" if none
+	stream   bool   // the resource is a stream of the table
+
+	// details returns the values of DynamoDB's condition keys. They are computed only for
+	// policies that have conditions on them; nil if there are none.
+	details func() (details, error)
+}
+
+// details are the values of condition keys: those with one value, and those with
+// several. A key without values is absent.
+type details struct {
+	one   map[string]string
+	many  map[string][]string
+	named map[string]bool // the names in many of Attributes
+}
+
+// The condition keys that permissions have, without their service.
+const (
+	leadingKeys            = "dynamodb:LeadingKeys"
+	attributes             = "dynamodb:Attributes"
+	selected               = "dynamodb:Select"
+	returnValues           = "dynamodb:ReturnValues"
+	returnConsumedCapacity = "dynamodb:ReturnConsumedCapacity"
+	enclosingOperation     = "dynamodb:EnclosingOperation"
+	fullTableScan          = "dynamodb:FullTableScan"
+	tagKeys                = "aws:TagKeys"
+	requestTag             = "aws:RequestTag/"
+)
+
+// partitionKeyValues are the condition keys of the attributes of a partition key.
+var partitionKeyValues = [...]string{
+	"dynamodb:FirstPartitionKeyValues", "dynamodb:SecondPartitionKeyValues",
+	"dynamodb:ThirdPartitionKeyValues", "dynamodb:FourthPartitionKeyValues",
+}
+
+// permissions returns what a request needs: an operation that is not listed here cannot
+// be permitted. A batch needs one permission for each of its tables, a transaction and
+// statements one for each part.
+func (s *Service) permissions(ctx context.Context, r Request) ([]permission, error) {
+	if found, ok, err := s.itemPermissions(ctx, r.in); ok {
+		return found, err
+	}
+	return s.tablePermissions(ctx, r)
+}
+
+// itemActions are needed on a table that is restored.
+var itemActions = []string{"BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem"}
+
+// tablePermissions returns the permissions of requests to tables and what belongs to
+// them.
+func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission, error) {
+	if name, ok := strings.CutPrefix(r.name, autoScalingPrefix); ok {
+		return []permission{{action: "application-autoscaling:" + name, resource: "*"}}, nil
+	}
+	action := "dynamodb:" + r.name
+	on := func(table string) []permission {
+		return []permission{{action: action, resource: s.tableARN(ctx, table), table: table}}
+	}
+	onARN := func(arn *string) []permission {
+		p := permission{action: action, resource: *arn}
+		p.table, p.stream = tableOfARN(*arn)
+		return []permission{p}
+	}
+	everything := []permission{{action: action, resource: "*"}}
+	switch in := r.in.(type) {
+	case *api.CreateTable:
+		return s.createPermissions(ctx, in), nil
+	case *api.UpdateTable:
+		return on(in.TableName), nil
+	case *api.DeleteTable:
+		return on(in.TableName), nil
+	case *api.DescribeTable:
+		return on(in.TableName), nil
+	case *api.DescribeTimeToLive:
+		return on(in.TableName), nil
+	case *api.UpdateTimeToLive:
+		return on(in.TableName), nil
+	case *api.DescribeContinuousBackups:
+		return on(in.TableName), nil
+	case *api.UpdateContinuousBackups:
+		return on(in.TableName), nil
+	case *api.DescribeContributorInsights:
+		return s.onIndex(ctx, action, in.TableName, in.IndexName), nil
+	case *api.UpdateContributorInsights:
+		return s.onIndex(ctx, action, in.TableName, in.IndexName), nil
+	case *api.DescribeTableReplicaAutoScaling:
+		return on(in.TableName), nil
+	case *api.UpdateTableReplicaAutoScaling:
+		return on(in.TableName), nil
+	case *api.CreateBackup:
+		return on(in.TableName), nil
+	case *api.SetThrottling:
+		action = "stator:SetThrottling"
+		return on(in.TableName), nil
+	case *api.DescribeBackup:
+		return onARN(in.BackupArn), nil
+	case *api.DeleteBackup:
+		return onARN(in.BackupArn), nil
+	case *api.RestoreTableFromBackup:
+		return append(onARN(in.BackupArn), s.restorePermissions(ctx, action, *in.TargetTableName)...), nil
+	case *api.RestoreTableToPointInTime:
+		source := everything
+		switch {
+		case in.SourceTableName != nil:
+			source = on(*in.SourceTableName)
+		case in.SourceTableArn != nil:
+			source = onARN(in.SourceTableArn)
+		}
+		return append(source, s.restorePermissions(ctx, action, *in.TargetTableName)...), nil
+	case *api.ExportTableToPointInTime:
+		return onARN(in.TableArn), nil
+	case *api.DescribeExport:
+		return onARN(in.ExportArn), nil
+	case *api.ImportTable:
+		if in.TableCreationParameters == nil || in.TableCreationParameters.TableName == nil {
+			return everything, nil
+		}
+		return on(*in.TableCreationParameters.TableName), nil
+	case *api.DescribeImport:
+		return onARN(in.ImportArn), nil
+	case *api.TagResource:
+		p := onTags(action, in.ResourceArn)
+		p.details = func() (details, error) { return tagDetails(in.Tags), nil }
+		return []permission{p}, nil
+	case *api.UntagResource:
+		p := onTags(action, in.ResourceArn)
+		p.details = func() (details, error) { return details{many: map[string][]string{tagKeys: in.TagKeys}}, nil }
+		return []permission{p}, nil
+	case *api.ListTagsOfResource:
+		return []permission{onTags(action, in.ResourceArn)}, nil
+	case *api.DescribeStream:
+		return onARN(in.StreamArn), nil
+	case *api.GetShardIterator:
+		return onARN(in.StreamArn), nil
+	case *api.GetRecords:
+		arn, _, err := splitIterator(*in.ShardIterator)
+		return onARN(&arn), err
+	case *api.ListTables, *api.ListBackups, *api.ListStreams, *api.ListExports, *api.ListImports,
+		*api.ListContributorInsights, *api.DescribeLimits, *api.DescribeEndpoints:
+		return everything, nil
+	}
+	return nil, apierror.AccessDenied("Access is denied")
+}
+
+// onIndex returns the permission for a table or one of its indexes.
+func (s *Service) onIndex(ctx context.Context, action, table string, index *string) []permission {
+	arn := s.tableARN(ctx, table)
+	if index != nil {
+		arn += "/index/" + *index
+	}
+	return []permission{{action: action, resource: arn, table: table}}
+}
+
+// createPermissions returns the permissions of a CreateTable.
+func (s *Service) createPermissions(ctx context.Context, in *api.CreateTable) []permission {
+	arn := s.tableARN(ctx, in.TableName)
+	found := []permission{{action: "dynamodb:CreateTable", resource: arn}}
+	if len(in.Tags) > 0 {
+		tags := func() (details, error) { return tagDetails(in.Tags), nil }
+		found[0].details = tags
+		found = append(found, permission{action: "dynamodb:TagResource", resource: arn, details: tags})
+	}
+	return found
+}
+
+// restorePermissions returns what is needed on the table that a restore makes.
+func (s *Service) restorePermissions(ctx context.Context, action, table string) []permission {
+	arn := s.tableARN(ctx, table)
+	found := []permission{{action: action, resource: arn, table: table}}
+	for _, name := range itemActions {
+		found = append(found, permission{action: "dynamodb:" + name, resource: arn, table: table})
+	}
+	return found
+}
+
+// onTags returns the permission for the tags of a resource, which may be missing in the
+// request.
+func onTags(action string, arn *string) permission {
+	if arn == nil {
+		return permission{action: action, resource: "*"}
+	}
+	table, stream := tableOfARN(*arn)
+	return permission{action: action, resource: *arn, table: table, stream: stream}
+}
+
+func tagDetails(tags []api.Tag) details {
+	d := details{one: make(map[string]string), many: make(map[string][]string)}
+	for _, tag := range tags {
+		if tag.Key == nil {
+			continue
+		}
+		d.many[tagKeys] = append(d.many[tagKeys], *tag.Key)
+		if tag.Value != nil {
+			d.one[requestTag+*tag.Key] = *tag.Value
+		}
+	}
+	return d
+}
+
+// tableOfARN returns the table that a resource belongs to, and whether the resource is a
+// stream; "" if it belongs to none.
+func tableOfARN(arn string) (table string, stream bool) {
+	_, rest, ok := strings.Cut(arn, ":table/")
+	if !ok {
+		return "", false
+	}
+	table, rest, _ = strings.Cut(rest, "/")
+	return table, strings.HasPrefix(rest, "stream/")
+}
+
+// names adds the names of top-level attributes, each once.
+func (d *details) names(names ...string) {
+	for _, name := range names {
+		if !d.named[name] {
+			d.named[name] = true
+			d.many[attributes] = append(d.many[attributes], name)
+		}
+	}
+}
+
+func newDetails(capacity *string) details {
+	d := details{one: make(map[string]string), many: make(map[string][]string), named: make(map[string]bool)}
+	d.one[returnConsumedCapacity] = or(capacity, "NONE")
+	return d
+}
+
+// with returns the details of a part of a request.
+func (d details) with(key, value string) details {
+	if d.one == nil {
+		return d // there is a fault
+	}
+	d.one[key] = value
+	return d
+}
+
+// or returns an optional member, or what it means if it is absent.
+func or(member *string, absent string) string {
+	if member == nil {
+		return absent
+	}
+	return *member
+}
