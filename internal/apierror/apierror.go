@@ -157,6 +157,17 @@ func AccessDenied(format string, args ...any) *Error {
 	return fault("AccessDeniedException", format, args...)
 }
 
+// PolicyNotFound is the fault of a resource without a policy, or with another than the
+// caller expects.
+func PolicyNotFound(format string, args ...any) *Error {
+	return fault("PolicyNotFoundException", "Resource-based policy not found for the provided ResourceArn: "+format, args...)
+}
+
+// PolicyThrottled is the fault of changing a policy again too soon.
+func PolicyThrottled(format string, args ...any) *Error {
+	return fault("ThrottlingException", format, args...)
+}
+
 // NotFound is a table (or another resource) that does not exist.
 func NotFound(format string, args ...any) *Error {
 	return fault("ResourceNotFoundException", format, args...)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -144,6 +145,16 @@ func (d *DB) SetTags(ctx context.Context, name string, change func([]schema.Tag)
 	return err
 }
 
+// SetPolicies replaces the resource policies of a table and its streams. The table's state
+// does not change.
+func (d *DB) SetPolicies(ctx context.Context, name string, change func(map[string]schema.ResourcePolicy) (map[string]schema.ResourcePolicy, error)) error {
+	_, err := d.alter(ctx, name, func(def *schema.Table) (err error) {
+		def.Policies, err = change(maps.Clone(def.Policies))
+		return err
+	})
+	return err
+}
+
 // alter changes a table's description. When it returns, every write in flight,
 // in any process, uses the new one. The returned status is the state that
 // change has set. change modifies a copy and may be called more than once. The
@@ -259,6 +270,9 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 		if def.DeletionProtection {
 			return apierror.Validation("Resource cannot be deleted as it is currently protected against deletion. " +
 				"Disable deletion protection first.")
+		}
+		if def.PolicyIsPending(d.Now()) {
+			return apierror.InUse("Attempt to change a resource which is still in use: Table: %s has a pending resource-based policy update.", name)
 		}
 		def.State, def.SettledAt = schema.Deleting, d.Now().Add(d.delay)
 		def.DisableStream(d.Now())

@@ -36,6 +36,13 @@ func (s *Service) createTable(ctx context.Context, in *api.CreateTable) (*api.Ta
 		return nil, err
 	}
 	def := s.definition(ctx, in)
+	if in.ResourcePolicy != nil {
+		document, err := s.policyOfNewTable(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		def.Policies = map[string]schema.ResourcePolicy{"": {Document: document, Changed: s.DB.Now()}}
+	}
 	if err := s.withinAccount(ctx, &def, nil); err != nil {
 		return nil, err
 	}
@@ -77,8 +84,6 @@ func notSupported(member string) error {
 
 func createSupported(in *api.CreateTable) error {
 	switch {
-	case in.ResourcePolicy != nil:
-		return notSupported("ResourcePolicy")
 	case in.GlobalTableSourceArn != nil:
 		return notSupported("GlobalTableSourceArn")
 	case in.GlobalTableSettingsReplicationMode != nil:

@@ -206,7 +206,7 @@ func TestCreateTableFaults(t *testing.T) {
 			invalidValues + "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than WriteCapacityUnits of ProvisionedThroughput"},
 		{"a view type without a stream", plainTable("abc", `"StreamSpecification":{"StreamEnabled":false,"StreamViewType":"KEYS_ONLY"}`),
 			invalidValues + "Table is being created with a stream disabled, UpdateViewType should not be specified"},
-		{"policies are not supported", plainTable("abc", `"ResourcePolicy":"{}"`), invalidValues + "ResourcePolicy is not supported yet"},
+		{"a policy without statements", plainTable("abc", `"ResourcePolicy":"{}"`), invalidValues + "Invalid policy document: Could not parse the policy: Statement is empty!"},
 		{"a key without its type", plainTable("abc", `"SSESpecification":{"Enabled":true,"KMSMasterKeyId":"k"}`),
 			invalidValues + "SSEType KMS is required if KMSMasterKeyId is specified"},
 		{"an unknown class", plainTable("abc", `"TableClass":"FIRST"`),

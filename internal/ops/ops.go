@@ -51,6 +51,9 @@ type Service struct {
 
 	parsed   *expr.Cache
 	workload *workload.Recorder
+
+	documents parsedDocuments // of resource policies
+	denials   denials
 }
 
 // New makes a service from its parts.
@@ -78,6 +81,7 @@ var operations = map[string]*operation{
 	"CreateTable":                     plain((*Service).createTable),
 	"DeleteBackup":                    plain((*Service).deleteBackup),
 	"DeleteItem":                      enveloped(counted((*Service).deleteItem)),
+	"DeleteResourcePolicy":            plain((*Service).deleteResourcePolicy),
 	"DeleteTable":                     plain((*Service).deleteTable),
 	"DescribeBackup":                  plain((*Service).describeBackup),
 	"DescribeContinuousBackups":       plain((*Service).describeContinuousBackups),
@@ -93,6 +97,7 @@ var operations = map[string]*operation{
 	"ExecuteTransaction":              countedByTable((*Service).executeTransaction),
 	"ExportTableToPointInTime":        plain((*Service).exportTableToPointInTime),
 	"GetItem":                         counted((*Service).getItem),
+	"GetResourcePolicy":               plain((*Service).getResourcePolicy),
 	"ImportTable":                     plain((*Service).importTable),
 	"ListBackups":                     plain((*Service).listBackups),
 	"ListContributorInsights":         plain((*Service).listContributorInsights),
@@ -101,6 +106,7 @@ var operations = map[string]*operation{
 	"ListTables":                      plain((*Service).listTables),
 	"ListTagsOfResource":              plain((*Service).listTagsOfResource),
 	"PutItem":                         enveloped(counted((*Service).putItem)),
+	"PutResourcePolicy":               plain((*Service).putResourcePolicy),
 	"Query":                           enveloped(paged((*Service).query)),
 	"RestoreTableFromBackup":          plain((*Service).restoreTableFromBackup),
 	"RestoreTableToPointInTime":       plain((*Service).restoreTableToPointInTime),
@@ -128,6 +134,7 @@ var streamOperations = map[string]*operation{
 
 // ownOperations holds the operations that DynamoDB does not have.
 var ownOperations = map[string]*operation{
+	"ExplainDenial": plain((*Service).explainDenial),
 	"SetThrottling": plain((*Service).setThrottling),
 }
 
@@ -215,7 +222,9 @@ func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (re
 	if c != nil {
 		c.operation = r.name
 	}
-	reply, err = r.do(s, ctx, r.in, memory)
+	if err = s.authorize(ctx, c, r); err == nil {
+		reply, err = r.do(s, ctx, r.in, memory)
+	}
 	if c != nil {
 		c.settle(err)
 	}
@@ -376,6 +385,13 @@ type Caller struct {
 	Uncounted bool // the request is not counted by its shape
 
 	Arrived time.Time // when the request was received; it is not measured without
+
+	// Identity is nil if signatures are not verified: then everything is allowed.
+	Identity  *Identity
+	ID        [52]byte // of the request
+	SourceIP  string
+	UserAgent string
+	Secure    bool // the connection has TLS
 
 	// Used, if set, is called for each table of a successful request to items, with what
 	// the request has consumed there.

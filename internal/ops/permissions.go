@@ -103,6 +103,14 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		return on(in.TableName), nil
 	case *api.CreateBackup:
 		return on(in.TableName), nil
+	case *api.PutResourcePolicy:
+		return onARN(in.ResourceArn), nil
+	case *api.GetResourcePolicy:
+		return onARN(in.ResourceArn), nil
+	case *api.DeleteResourcePolicy:
+		return onARN(in.ResourceArn), nil
+	case *api.ExplainDenial:
+		return []permission{{action: "stator:ExplainDenial", resource: "*"}}, nil
 	case *api.SetThrottling:
 		action = "stator:SetThrottling"
 		return on(in.TableName), nil
@@ -173,6 +181,9 @@ func (s *Service) createPermissions(ctx context.Context, in *api.CreateTable) []
 		tags := func() (details, error) { return tagDetails(in.Tags), nil }
 		found[0].details = tags
 		found = append(found, permission{action: "dynamodb:TagResource", resource: arn, details: tags})
+	}
+	if in.ResourcePolicy != nil {
+		found = append(found, permission{action: "dynamodb:PutResourcePolicy", resource: arn})
 	}
 	return found
 }

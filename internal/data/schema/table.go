@@ -4,6 +4,7 @@ package schema
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -43,6 +44,10 @@ type Table struct {
 	Encryption         Encryption `json:"encryption,omitzero"`
 	Tags               []Tag      `json:"tags,omitempty"`
 	Throttling         Throttling `json:"throttling,omitempty"`
+
+	// Policies are resource policies: of the table with an empty name, and of its streams
+	// with their labels.
+	Policies map[string]ResourcePolicy `json:"policies,omitempty"`
 
 	// Features that read the table's changes, or remove its items.
 	Streams    []Stream   `json:"streams,omitempty"` // the last may be enabled, earlier ones are disabled
@@ -154,6 +159,7 @@ func (t *Table) Clone() *Table {
 		c.Indexes[i].Projection.Names = slices.Clone(c.Indexes[i].Projection.Names)
 	}
 	c.Tags = slices.Clone(t.Tags)
+	c.Policies = maps.Clone(t.Policies)
 	c.Streams = slices.Clone(t.Streams)
 	return &c
 }

@@ -1,0 +1,252 @@
+package ops
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/language/policy"
+)
+
+// Identity is who has signed a request, and what that principal may do.
+type Identity struct {
+	Principal *policy.Principal
+	UserID    string            // aws:userid
+	Tags      map[string]string // aws:PrincipalTag
+	Policies  policy.Policies   // but for that of the resource
+}
+
+// authorize checks that the caller may do all that a request asks for. It runs after the
+// request was decoded and before the table is looked up. Without an identity everything
+// is allowed.
+func (s *Service) authorize(ctx context.Context, c *Caller, r Request) error {
+	if c == nil || c.Identity == nil {
+		return nil
+	}
+	needed, err := s.permissions(ctx, r)
+	if err != nil {
+		return err
+	}
+	if len(needed) == 0 {
+		return apierror.AccessDenied("Access is denied")
+	}
+	for i := range needed {
+		if err := s.permit(ctx, c, &needed[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permit checks one permission.
+func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
+	values := &conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region}
+	policies := c.Identity.Policies
+	policies.Resource = s.resourcePolicy(p)
+	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account, Context: values}
+	verdict := policies.Evaluate(&request)
+	if values.fault != nil {
+		return values.fault
+	}
+	if verdict.Allowed() {
+		return nil
+	}
+	message := policy.Refusal(&request, verdict)
+	s.denials.add(Denial{
+		RequestID: string(c.ID[:]), Time: s.DB.Now(), Operation: c.operation, Principal: c.Identity.Principal.ARN,
+		Action: p.action, Resource: p.resource, Message: message, Explanation: policies.Explain(&request),
+	})
+	return apierror.AccessDenied("%s", message)
+}
+
+// resourcePolicy returns the policy of a permission's resource; nil if there is none.
+func (s *Service) resourcePolicy(p *permission) *policy.Document {
+	if p.table == "" {
+		return nil
+	}
+	t, err := s.DB.Describe(p.table)
+	if err != nil {
+		return nil
+	}
+	label := ""
+	if p.stream {
+		label = p.resource[strings.LastIndexByte(p.resource, '/')+1:]
+	}
+	stored, ok := t.Policies[label]
+	if !ok || stored.Document == "" {
+		return nil
+	}
+	return s.documents.parse(stored.Document)
+}
+
+// parsedDocuments are resource policies by their text.
+type parsedDocuments struct {
+	mu     sync.Mutex
+	byText map[string]*policy.Document
+}
+
+const maxParsedDocuments = 1000
+
+// parse returns a stored policy. One that cannot be parsed was stored by a later version:
+// it allows nothing and denies everything.
+func (d *parsedDocuments) parse(text string) *policy.Document {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if found, ok := d.byText[text]; ok {
+		return found
+	}
+	parsed, err := policy.Parse(policy.Resource, []byte(text))
+	if err != nil {
+		parsed = denyAll()
+	}
+	if d.byText == nil || len(d.byText) >= maxParsedDocuments {
+		d.byText = make(map[string]*policy.Document)
+	}
+	d.byText[text] = parsed
+	return parsed
+}
+
+var denyAll = sync.OnceValue(func() *policy.Document {
+	d, err := policy.Parse(policy.Resource, []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Deny","Principal":"*","Action":"*","Resource":"*"}}`))
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
+
+// conditionValues are the values of the condition keys of one permission.
+type conditionValues struct {
+	service    *Service
+	caller     *Caller
+	permission *permission
+	region     string
+
+	details policy.Keys // of the permission; nil until they are asked for
+	fault   error       // of the request, found while its details were computed
+}
+
+// Lookup returns the values of a condition key.
+func (v *conditionValues) Lookup(key string) policy.Values {
+	switch key {
+	case "aws:sourceip":
+		return policy.One(v.caller.SourceIP)
+	case "aws:securetransport":
+		return policy.One(strconv.FormatBool(v.caller.Secure))
+	case "aws:useragent":
+		return policy.One(v.caller.UserAgent)
+	case "aws:requestedregion":
+		return policy.One(v.region)
+	case "aws:currenttime":
+		return policy.One(v.service.DB.Now().UTC().Format(time.RFC3339))
+	case "aws:epochtime":
+		return policy.One(strconv.FormatInt(v.service.DB.Now().Unix(), 10))
+	case "aws:userid":
+		if id := v.caller.Identity.UserID; id != "" {
+			return policy.One(id)
+		}
+		return policy.Values{}
+	}
+	if name, ok := strings.CutPrefix(key, "aws:principaltag/"); ok {
+		return tagNamed(name, func(each func(key, value string)) {
+			for k, value := range v.caller.Identity.Tags {
+				each(k, value)
+			}
+		})
+	}
+	if name, ok := strings.CutPrefix(key, "aws:resourcetag/"); ok {
+		return tagNamed(name, v.eachTag)
+	}
+	if strings.HasPrefix(key, "dynamodb:") || strings.HasPrefix(key, "aws:requesttag/") || key == "aws:tagkeys" {
+		return v.ofRequest()[key]
+	}
+	return v.caller.Identity.Principal.Lookup(key)
+}
+
+// tagNamed returns the value of a tag. The names of condition keys have no case.
+func tagNamed(name string, tags func(each func(key, value string))) (found policy.Values) {
+	tags(func(key, value string) {
+		if strings.EqualFold(key, name) {
+			found = policy.One(value)
+		}
+	})
+	return found
+}
+
+// eachTag calls each for the tags of the permission's table.
+func (v *conditionValues) eachTag(each func(key, value string)) {
+	if v.permission.table == "" {
+		return
+	}
+	if t, err := v.service.DB.Describe(v.permission.table); err == nil {
+		for _, tag := range t.Tags {
+			each(tag.Key, tag.Value)
+		}
+	}
+}
+
+// ofRequest returns the values that depend on the request.
+func (v *conditionValues) ofRequest() policy.Keys {
+	if v.details != nil {
+		return v.details
+	}
+	v.details = make(policy.Keys)
+	if v.permission.details == nil {
+		return v.details
+	}
+	d, err := v.permission.details()
+	if err != nil {
+		v.fault = err
+		return v.details
+	}
+	for key, value := range d.one {
+		v.details.Set(key, policy.One(value))
+	}
+	for key, values := range d.many {
+		v.details.Set(key, policy.Many(values))
+	}
+	return v.details
+}
+
+// Denial is a request that was refused, with the reasons.
+type Denial struct {
+	RequestID   string
+	Time        time.Time
+	Operation   string
+	Principal   string
+	Action      string
+	Resource    string
+	Message     string
+	Explanation *policy.Explanation
+}
+
+// maxDenials is how many denials are kept, so that they can be explained.
+const maxDenials = 500
+
+// denials are the last requests that were refused.
+type denials struct {
+	mu   sync.Mutex
+	ring [maxDenials]Denial
+	next int
+}
+
+func (d *denials) add(denial Denial) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ring[d.next] = denial
+	d.next = (d.next + 1) % maxDenials
+}
+
+// find returns the denial of a request.
+func (d *denials) find(id string) (Denial, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.ring {
+		if d.ring[i].RequestID == id && id != "" {
+			return d.ring[i], true
+		}
+	}
+	return Denial{}, false
+}
