@@ -1,0 +1,7 @@
+//go:build !unix
+
+package keys
+
+import "os"
+
+func keepOwner(string, *os.File) {}
