@@ -77,7 +77,7 @@ func (e *Error) Type() string {
 		return "com.amazon.coral.validate#" + e.Code
 	case "SerializationException", "UnknownOperationException", "AccessDeniedException", "InternalFailure",
 		"MissingAuthenticationTokenException", "IncompleteSignatureException",
-		"InvalidSignatureException", "UnrecognizedClientException":
+		"InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException":
 		return "com.amazon.coral.service#" + e.Code
 	case "ThrottlingException":
 		return "com.amazon.coral.availability#" + e.Code

@@ -1,7 +1,8 @@
-// Package auth reads the signer of a request.
+// Package auth reads the signer of a request, and verifies its signature (AWS Signature
+// Version 4).
 //
-// It reports missing and malformed parts of a signature in the service's
-// words. Signatures are not verified yet.
+// It reports missing, malformed and wrong parts of a signature in the service's words. Keys
+// come from package keys.
 package auth
 
 import (
@@ -17,40 +18,78 @@ import (
 type Signer struct {
 	AccessKey []byte // shares memory with the header
 	Region    string
+	Principal string // the ARN of the key's owner; empty if the signature is not verified
 }
 
-// Read finds the signer of a request, in its headers or in its query.
+// Read finds the signer of a request, in its headers or in its query. It does not verify the
+// signature.
 func Read(header func(name string) []byte, query string) (Signer, error) {
-	authorization := header("Authorization")
-	if query != "" {
-		values, _ := url.ParseQuery(query) // malformed parameters are dropped
-		switch {
-		case values.Has("X-Amz-Algorithm") && len(authorization) > 0:
-			return Signer{}, fault("InvalidSignatureException",
-				"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
-		case values.Has("X-Amz-Algorithm"):
-			return readQuery(values)
-		}
+	var a authorization
+	if err := a.find(header, query); err != nil {
+		return Signer{}, err
 	}
-	if !bytes.HasPrefix(authorization, []byte("AWS4-")) {
-		return Signer{}, fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")
+	if err := a.incomplete(); err != nil {
+		return Signer{}, err
 	}
-	return readHeader(authorization, len(header("X-Amz-Date")) > 0 || len(header("Date")) > 0)
+	return signer(a.credential), nil
 }
 
 // Repeated is the fault of a request with more than one Authorization header.
 func Repeated() error {
-	return fault("InvalidSignatureException", "Found more than one 'Authorization' HTTP header.")
+	return fault(invalidSignature, "Found more than one 'Authorization' HTTP header.")
+}
+
+const (
+	invalidSignature    = "InvalidSignatureException"
+	incompleteSignature = "IncompleteSignatureException"
+	unrecognizedClient  = "UnrecognizedClientException"
+)
+
+// authorization has the parts of a signature as they were sent.
+type authorization struct {
+	header []byte // the whole header; nil if the parts are in the query
+	query  url.Values
+
+	algorithm     []byte
+	credential    []byte
+	signature     []byte
+	signedHeaders []byte
+	date          []byte
+	has           [len(parameters)]bool
+	malformed     []byte // the first part without an equal sign
+}
+
+// find finds the parts of a signature in the header or in the query.
+func (a *authorization) find(header func(name string) []byte, query string) error {
+	text := header("Authorization")
+	if query != "" {
+		values, _ := url.ParseQuery(query) // malformed parameters are dropped
+		switch {
+		case values.Has("X-Amz-Algorithm") && len(text) > 0:
+			return fault(invalidSignature, "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
+		case values.Has("X-Amz-Algorithm"):
+			a.readQuery(values)
+			return nil
+		}
+	}
+	if !bytes.HasPrefix(text, []byte("AWS4-")) {
+		return fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")
+	}
+	if a.date = header("X-Amz-Date"); len(a.date) == 0 {
+		a.date = header("Date")
+	}
+	a.readHeader(text)
+	return nil
 }
 
 // parameters are required in an Authorization header; missing ones are
 // reported in this order.
 var parameters = [...]string{"Credential", "Signature", "SignedHeaders"}
 
-func readHeader(authorization []byte, dated bool) (Signer, error) {
-	_, rest, _ := bytes.Cut(authorization, []byte(" "))
-	var credential []byte
-	var has [len(parameters)]bool
+func (a *authorization) readHeader(text []byte) {
+	a.header = text
+	var rest []byte
+	a.algorithm, rest, _ = bytes.Cut(text, []byte(" "))
 	for len(rest) > 0 {
 		part := rest
 		if end := separator(rest); end >= 0 {
@@ -58,29 +97,49 @@ func readHeader(authorization []byte, dated bool) (Signer, error) {
 		} else {
 			rest = nil
 		}
-		name, value, _ := bytes.Cut(part, []byte("="))
+		name, value, ok := bytes.Cut(part, []byte("="))
+		if !ok && len(part) > 0 && a.malformed == nil {
+			a.malformed = part
+		}
 		for i := range parameters {
 			if string(name) == parameters[i] {
-				has[i] = true
-				if i == 0 {
-					credential = value
-				}
+				a.has[i] = true
+				*a.parameter(i) = value
 			}
 		}
 	}
-	if has == [...]bool{true, true, true} && dated {
-		return signer(credential), nil
+}
+
+// parameter is where a parameter of the header is stored.
+func (a *authorization) parameter(i int) *[]byte {
+	switch i {
+	case 0:
+		return &a.credential
+	case 1:
+		return &a.signature
+	}
+	return &a.signedHeaders
+}
+
+// incomplete returns the fault of parts that are missing.
+func (a *authorization) incomplete() error {
+	if a.query != nil {
+		return incompleteQuery(a.query)
+	}
+	dated := len(a.date) > 0
+	if a.has == [...]bool{true, true, true} && dated {
+		return nil
 	}
 	var missing strings.Builder
 	for i, name := range parameters {
-		if !has[i] {
+		if !a.has[i] {
 			missing.WriteString("Authorization header requires '" + name + "' parameter. ")
 		}
 	}
 	if !dated {
 		missing.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
 	}
-	return Signer{}, fault("IncompleteSignatureException", missing.String()+"Authorization="+string(authorization))
+	return fault(incompleteSignature, missing.String()+"Authorization="+string(a.header))
 }
 
 // separator returns the index of the first comma or space of b, -1 if it has none. For long
@@ -96,7 +155,16 @@ func separator(b []byte) int {
 	return comma
 }
 
-func readQuery(query map[string][]string) (Signer, error) {
+func (a *authorization) readQuery(query url.Values) {
+	a.query = query
+	a.algorithm = []byte(query.Get("X-Amz-Algorithm"))
+	a.credential = []byte(query.Get("X-Amz-Credential"))
+	a.signature = []byte(query.Get("X-Amz-Signature"))
+	a.signedHeaders = []byte(query.Get("X-Amz-SignedHeaders"))
+	a.date = []byte(query.Get("X-Amz-Date"))
+}
+
+func incompleteQuery(query url.Values) error {
 	var missing strings.Builder
 	for _, name := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date"} {
 		if v := query[name]; len(v) == 0 || name == "X-Amz-Algorithm" && v[0] == "" {
@@ -104,9 +172,9 @@ func readQuery(query map[string][]string) (Signer, error) {
 		}
 	}
 	if missing.Len() > 0 {
-		return Signer{}, fault("IncompleteSignatureException", missing.String()+"Re-examine the query-string parameters.")
+		return fault(incompleteSignature, missing.String()+"Re-examine the query-string parameters.")
 	}
-	return signer([]byte(query["X-Amz-Credential"][0])), nil
+	return nil
 }
 
 // signer splits a credential scope: key/date/region/service/aws4_request.

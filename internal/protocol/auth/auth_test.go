@@ -27,10 +27,10 @@ func TestReadHeader(t *testing.T) {
 		want                        Signer
 		fault                       string
 	}{
-		{"a whole header names its signer", "AWS4-HMAC-SHA256 Credential=" + scope + ", SignedHeaders=host, Signature=ab", date, Signer{[]byte("AKID"), "eu-west-1"}, ""},
-		{"spaces are not needed", "AWS4-HMAC-SHA256 Credential=" + scope + ",SignedHeaders=host,Signature=ab", date, Signer{[]byte("AKID"), "eu-west-1"}, ""},
-		{"the order does not matter", "AWS4-HMAC-SHA256 Signature=ab, SignedHeaders=host, Credential=" + scope, date, Signer{[]byte("AKID"), "eu-west-1"}, ""},
-		{"a plain date is enough", "AWS4-HMAC-SHA256 Credential=" + scope + ", SignedHeaders=host, Signature=ab", "Date: now", Signer{[]byte("AKID"), "eu-west-1"}, ""},
+		{"a whole header names its signer", "AWS4-HMAC-SHA256 Credential=" + scope + ", SignedHeaders=host, Signature=ab", date, Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}, ""},
+		{"spaces are not needed", "AWS4-HMAC-SHA256 Credential=" + scope + ",SignedHeaders=host,Signature=ab", date, Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}, ""},
+		{"the order does not matter", "AWS4-HMAC-SHA256 Signature=ab, SignedHeaders=host, Credential=" + scope, date, Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}, ""},
+		{"a plain date is enough", "AWS4-HMAC-SHA256 Credential=" + scope + ", SignedHeaders=host, Signature=ab", "Date: now", Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}, ""},
 		{"a missing header is reported", "", date, Signer{}, "MissingAuthenticationTokenException: Request is missing Authentication Token"},
 		{"another scheme is not a signature", "Bearer abc", date, Signer{}, "MissingAuthenticationTokenException: Request is missing Authentication Token"},
 		{"each missing part is reported", "AWS4-HMAC-SHA256", "", Signer{},
@@ -59,7 +59,7 @@ func TestReadQuery(t *testing.T) {
 		want                       Signer
 		fault                      string
 	}{
-		{"a whole query names its signer", whole, "", Signer{[]byte("AKID"), "eu-west-1"}, ""},
+		{"a whole query names its signer", whole, "", Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}, ""},
 		{"header and query together are rejected", whole, "AWS4-HMAC-SHA256 Credential=a", Signer{},
 			"InvalidSignatureException: Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."},
 		{"each missing part is reported", "X-Amz-Algorithm=", "", Signer{},
@@ -104,15 +104,15 @@ func TestCredential(t *testing.T) {
 		name, in string
 		want     Signer
 	}{
-		{"a scope has a key and a region", scope, Signer{[]byte("AKID"), "eu-west-1"}},
+		{"a scope has a key and a region", scope, Signer{AccessKey: []byte("AKID"), Region: "eu-west-1"}},
 		{"an empty scope names no signer", "", Signer{}},
 		{"a key alone has no region", "AKID", Signer{AccessKey: []byte("AKID")}},
 		{"a short scope has no region", "AKID/date/region/service", Signer{AccessKey: []byte("AKID")}},
-		{"the region is counted from the end", "AK/ID/20260101/us-east-1/dynamodb/aws4_request", Signer{[]byte("AK"), "us-east-1"}},
+		{"the region is counted from the end", "AK/ID/20260101/us-east-1/dynamodb/aws4_request", Signer{AccessKey: []byte("AK"), Region: "us-east-1"}},
 		{"an invalid region is dropped", "AKID/20260101/EU:West/dynamodb/aws4_request", Signer{AccessKey: []byte("AKID")}},
 		{"an empty region is dropped", "AKID/20260101//dynamodb/aws4_request", Signer{AccessKey: []byte("AKID")}},
 		{"a long region is dropped", "AKID/20260101/" + strings.Repeat("a", 33) + "/dynamodb/aws4_request", Signer{AccessKey: []byte("AKID")}},
-		{"a local region is valid", "AKID/20260101/localhost/dynamodb/aws4_request", Signer{[]byte("AKID"), "localhost"}},
+		{"a local region is valid", "AKID/20260101/localhost/dynamodb/aws4_request", Signer{AccessKey: []byte("AKID"), Region: "localhost"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := signer([]byte(c.in)); !same(got, c.want) {

@@ -1,0 +1,76 @@
+package auth
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"hash"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stator-db/stator/internal/protocol/keys"
+)
+
+// signingScope is what a signing key is valid for.
+type signingScope struct {
+	key     *keys.Key
+	day     [8]byte
+	region  string
+	service string
+}
+
+// signingKey is derived from a secret for a scope.
+type signingKey struct {
+	signingScope
+	macs sync.Pool // of hash.Hash, with the key
+}
+
+// newSigningKey derives the key of a scope.
+func newSigningKey(s signingScope) *signingKey {
+	key := []byte("AWS4" + s.key.Secret.Reveal())
+	for _, part := range []string{string(s.day[:]), s.region, s.service, terminator} {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	return &signingKey{signingScope: s, macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+// appendSum appends the signature of a text.
+func (k *signingKey) appendSum(b, text []byte) []byte {
+	mac := k.macs.Get().(hash.Hash)
+	mac.Reset()
+	mac.Write(text)
+	b = mac.Sum(b)
+	k.macs.Put(mac)
+	return b
+}
+
+// cachedKeys is how many signing keys are cached.
+const cachedKeys = 512
+
+// signingKeys caches signing keys, each in the one slot that its scope has. A key is replaced by
+// another of the same slot, so the cache is bounded.
+type signingKeys struct {
+	seed  maphash.Seed
+	slots [cachedKeys]atomic.Pointer[signingKey]
+}
+
+func newSigningKeys() *signingKeys { return &signingKeys{seed: maphash.MakeSeed()} }
+
+// find returns the signing key of a scope, whose region is valid.
+func (c *signingKeys) find(key *keys.Key, day, region []byte, service string) *signingKey {
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	_, _ = h.WriteString(key.AccessKey)
+	_, _ = h.Write(day)
+	_, _ = h.Write(region)
+	_, _ = h.WriteString(service)
+	slot := &c.slots[h.Sum64()%cachedKeys]
+	k := slot.Load()
+	if k == nil || k.key != key || string(k.day[:]) != string(day) || k.region != string(region) || k.service != service {
+		k = newSigningKey(signingScope{key: key, day: [8]byte(day), region: string(region), service: service})
+		slot.Store(k)
+	}
+	return k
+}

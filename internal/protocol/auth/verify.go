@@ -1,0 +1,345 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stator-db/stator/internal/protocol/keys"
+)
+
+const (
+	algorithm  = "AWS4-HMAC-SHA256"
+	terminator = "aws4_request"
+	dateFormat = "20060102T150405Z"
+
+	// skew is by how much the clocks of a client and of the server may differ.
+	skew = 15 * time.Minute
+	// maxExpires is how long a presigned request may be valid, in seconds.
+	maxExpires = 604_800
+	// maxSignedHeaders is more than any client signs.
+	maxSignedHeaders = 128
+)
+
+// Verifier verifies the signatures of requests.
+type Verifier struct {
+	now     func() time.Time
+	log     *slog.Logger
+	current atomic.Pointer[verifierKeys]
+}
+
+// verifierKeys are the keys of a verifier, and what was derived from them.
+type verifierKeys struct {
+	set    *keys.Set
+	cache  *signingKeys
+	nobody *keys.Key // stands for a key that is unknown, so that its requests take as long
+}
+
+// NewVerifier returns a verifier with a set of keys. At the level debug it logs the canonical form
+// of requests whose signature is wrong.
+func NewVerifier(set *keys.Set, now func() time.Time, log *slog.Logger) *Verifier {
+	v := &Verifier{now: now, log: log}
+	v.Replace(set)
+	return v
+}
+
+// Replace replaces the keys. Requests that are being verified are not disturbed.
+func (v *Verifier) Replace(set *keys.Set) {
+	v.current.Store(&verifierKeys{set: set, cache: newSigningKeys(), nobody: &keys.Key{Secret: keys.NewSecret(rand.Text())}})
+}
+
+// workspace is the memory for one verification.
+type workspace struct {
+	text     []byte
+	names    []byte // signed headers
+	bodyHash [2 * sha256.Size]byte
+	sum      [sha256.Size]byte
+	hex      [2 * sha256.Size]byte
+}
+
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+
+// maxKept is how much memory of a workspace is kept.
+const maxKept = 32 << 10
+
+// Verify finds the signer of a request and verifies the signature. The checks, and their order, are
+// those of the service.
+func (v *Verifier) Verify(r Request) (Signer, error) {
+	var a authorization
+	if err := a.find(r.Headers.Header, r.Query); err != nil {
+		return Signer{}, err
+	}
+	if a.malformed != nil {
+		return Signer{}, a.notAPair()
+	}
+	if err := a.incomplete(); err != nil {
+		return Signer{}, err
+	}
+	now := v.now()
+	date, err := a.checkDate(now)
+	if err != nil {
+		return Signer{}, err
+	}
+	if err := a.checkSignedHeaders(&r); err != nil {
+		return Signer{}, err
+	}
+	if string(a.algorithm) != algorithm {
+		return Signer{}, fault(incompleteSignature, fmt.Sprintf("Unsupported AWS 'algorithm': '%s' (only %s for now). ", a.algorithm, algorithm))
+	}
+	parts, err := a.checkCredential(r.Service, date)
+	if err != nil {
+		return Signer{}, err
+	}
+	accessKey, day, region := parts[0], parts[1], parts[2]
+
+	current := v.current.Load()
+	key := current.set.Find(accessKey)
+	known := key != nil
+	if !known {
+		key = current.nobody
+	}
+	signing := current.cache.find(key, day, region, r.Service)
+	valid := v.matches(&r, &a, date, signing)
+	if err := v.verdict(&r, &a, key, known, valid, now); err != nil {
+		return Signer{}, err
+	}
+	return Signer{AccessKey: accessKey, Region: signing.region, Principal: key.Principal}, nil
+}
+
+// verdict returns the error of a request whose signature was compared.
+func (v *Verifier) verdict(r *Request, a *authorization, key *keys.Key, known, valid bool, now time.Time) error {
+	switch {
+	case !known:
+		return fault(unrecognizedClient, "The security token included in the request is invalid.")
+	case !valid:
+		return mismatch()
+	case !key.Temporary():
+		return nil
+	case !equal(a.token(r), key.Token.Reveal()):
+		return fault(unrecognizedClient, "The security token included in the request is invalid")
+	case !now.Before(key.Expires):
+		return fault("ExpiredTokenException", "The security token included in the request is expired")
+	}
+	return nil
+}
+
+// equal compares secrets in constant time, whatever their lengths.
+func equal(got []byte, want string) bool {
+	a, b := sha256.Sum256(got), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+func mismatch() error {
+	return fault(invalidSignature, "The request signature we calculated does not match the signature you provided. "+
+		"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+}
+
+// matches computes the signature of a request and compares it with the one that was sent.
+func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *signingKey) bool {
+	w := workspaces.Get().(*workspace)
+	defer func() {
+		if cap(w.text) <= maxKept {
+			workspaces.Put(w)
+		}
+	}()
+	w.sum = sha256.Sum256(r.Body)
+	hex.Encode(w.bodyHash[:], w.sum[:])
+	// A hash that the client declares is not used, but must be right.
+	declared := r.Headers.Header("X-Amz-Content-Sha256")
+	declaredRight := len(declared) == 0 || string(declared) == string(w.bodyHash[:])
+
+	names, ok := w.sortedNames(a.signedHeaders)
+	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
+	w.sum = sha256.Sum256(w.text)
+	t := append(append(w.text[:0], algorithm...), '\n')
+	t = append(date.AppendFormat(t, dateFormat), '\n')
+	t = append(append(append(t, key.day[:]...), '/'), key.region...)
+	t = append(append(append(t, '/'), key.service...), "/"+terminator+"\n"...)
+	t = hex.AppendEncode(t, w.sum[:])
+	w.text = t
+	key.appendSum(w.sum[:0], t)
+	hex.Encode(w.hex[:], w.sum[:])
+	valid := len(a.signature) == len(w.hex) && subtle.ConstantTimeCompare(a.signature, w.hex[:]) == 1 && ok && declaredRight
+	if !valid && v.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
+		v.log.Debug("a signature is wrong; the canonical request should have been", "accessKey", key.key.AccessKey, "canonical", withoutToken(string(w.text)))
+	}
+	return valid
+}
+
+// sortedNames returns the names of signed headers in lower case and sorted. It is not ok if one
+// occurs twice or there are too many, which would make the canonical form large.
+func (w *workspace) sortedNames(names []byte) ([]byte, bool) {
+	if isSorted(names) {
+		return names, true
+	}
+	list := strings.Split(strings.ToLower(string(names)), ";")
+	slices.Sort(list)
+	if len(list) > maxSignedHeaders || len(slices.Compact(slices.Clone(list))) < len(list) {
+		return nil, false
+	}
+	w.names = append(w.names[:0], strings.Join(list, ";")...)
+	return w.names, true
+}
+
+// isSorted reports whether names are in lower case, in ascending order, and not too many.
+func isSorted(names []byte) bool {
+	var before []byte
+	count := 0
+	for rest, more := names, true; more; count++ {
+		var name []byte
+		name, rest, more = bytes.Cut(rest, []byte(";"))
+		if count > 0 && bytes.Compare(before, name) >= 0 {
+			return false
+		}
+		for _, c := range name {
+			if 'A' <= c && c <= 'Z' {
+				return false
+			}
+		}
+		before = name
+	}
+	return count <= maxSignedHeaders
+}
+
+// sessionToken matches a session token in the canonical form of a request.
+var sessionToken = regexp.MustCompile(`(?m)(^x-amz-security-token:|X-Amz-Security-Token=)[^&\n]*`)
+
+// withoutToken returns the canonical form of a request without its session token.
+func withoutToken(canonical string) string {
+	return sessionToken.ReplaceAllString(canonical, "$1[secret]")
+}
+
+// notAPair is the fault of a part without an equal sign. The header is not echoed.
+func (a *authorization) notAPair() error {
+	sum := sha256.Sum256(a.header)
+	return fault(incompleteSignature, fmt.Sprintf("'%s' not a valid key=value pair (missing equal-sign) in Authorization header (hashed with SHA-256 and encoded with Base64): '%s'.",
+		a.malformed, base64.StdEncoding.EncodeToString(sum[:])))
+}
+
+// token returns the session token of a request.
+func (a *authorization) token(r *Request) []byte {
+	if a.query != nil {
+		if token := a.query.Get("X-Amz-Security-Token"); token != "" {
+			return []byte(token)
+		}
+	}
+	return r.Headers.Header("X-Amz-Security-Token")
+}
+
+// checkDate returns the date of a signature, if it is current.
+func (a *authorization) checkDate(now time.Time) (time.Time, error) {
+	date, err := time.Parse(dateFormat, string(a.date))
+	if err != nil && a.query == nil {
+		date, err = http.ParseTime(string(a.date)) // of a Date header
+	}
+	if err != nil {
+		return date, fault(incompleteSignature, fmt.Sprintf("Date must be in ISO-8601 'basic format'. Got '%s'. See http://en.wikipedia.org/wiki/ISO_8601", a.date))
+	}
+	date, now = date.UTC(), now.UTC()
+	valid, err := a.validFor()
+	switch {
+	case err != nil:
+		return date, err
+	case date.Before(now.Add(-valid).Truncate(time.Second)):
+		return date, fault(invalidSignature, fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %s)",
+			date.Format(dateFormat), now.Add(-valid).Format(dateFormat), now.Format(dateFormat), minutes(valid)))
+	case date.After(now.Add(skew)):
+		return date, fault(invalidSignature, fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %s)",
+			date.Format(dateFormat), now.Add(skew).Format(dateFormat), now.Format(dateFormat), minutes(skew)))
+	}
+	return date, nil
+}
+
+// validFor returns how long a signature is valid.
+func (a *authorization) validFor() (time.Duration, error) {
+	if a.query == nil || !a.query.Has("X-Amz-Expires") {
+		return skew, nil
+	}
+	seconds, err := strconv.Atoi(a.query.Get("X-Amz-Expires"))
+	if err != nil || seconds < 1 || seconds > maxExpires {
+		return 0, fault(incompleteSignature, fmt.Sprintf("X-Amz-Expires must be a number of seconds from 1 to %d.", maxExpires))
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+func minutes(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return fmt.Sprintf("%d min.", d/time.Minute)
+	}
+	return fmt.Sprintf("%d sec.", d/time.Second)
+}
+
+// checkSignedHeaders requires the headers that decide what a request is: its host, and its
+// operation, which otherwise could be replaced by another. A presigned request may have the latter in its query.
+func (a *authorization) checkSignedHeaders(r *Request) error {
+	if !a.signs("host") {
+		return fault(invalidSignature, "'Host' must be a 'SignedHeader' in the AWS Authorization.")
+	}
+	if target := r.Headers.Header("X-Amz-Target"); len(target) > 0 && !a.signs("x-amz-target") && a.query.Get("X-Amz-Target") != string(target) {
+		return fault(invalidSignature, "'X-Amz-Target' must be a 'SignedHeader' in the AWS Authorization.")
+	}
+	return nil
+}
+
+// signs reports whether a header, in lower case, is signed.
+func (a *authorization) signs(header string) bool {
+	for rest, more := a.signedHeaders, true; more; {
+		var name []byte
+		name, rest, more = bytes.Cut(rest, []byte(";"))
+		if len(name) == len(header) && strings.EqualFold(string(name), header) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCredential returns the parts of the credential: access key, day, region, service and
+// terminator.
+func (a *authorization) checkCredential(service string, date time.Time) (parts [5][]byte, err error) {
+	rest := bytes.TrimRight(a.credential, "/")
+	if bytes.Count(rest, []byte("/")) != len(parts)-1 {
+		return parts, fault(incompleteSignature, fmt.Sprintf("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '%s'", a.credential))
+	}
+	for i := range parts {
+		parts[i], rest, _ = bytes.Cut(rest, []byte("/"))
+	}
+	var scratch [len(dateFormat)]byte
+	day := date.AppendFormat(scratch[:0], "20060102")
+	if validRegion(parts[2]) && string(parts[3]) == service && string(parts[4]) == terminator && bytes.Equal(parts[1], day) {
+		return parts, nil
+	}
+	return parts, wrongScope(parts, service, date)
+}
+
+// wrongScope reports each part of a scope that is wrong.
+func wrongScope(parts [5][]byte, service string, date time.Time) error {
+	var wrong strings.Builder
+	if !validRegion(parts[2]) {
+		fmt.Fprintf(&wrong, "Credential should be scoped to a valid region, not '%s'. ", parts[2])
+	}
+	if string(parts[3]) != service {
+		fmt.Fprintf(&wrong, "Credential should be scoped to correct service: '%s'. ", service)
+	}
+	if string(parts[4]) != terminator {
+		fmt.Fprintf(&wrong, "Credential should be scoped with a valid terminator: '%s', not '%s'. ", terminator, parts[4])
+	}
+	if day := date.Format("20060102"); string(parts[1]) != day {
+		fmt.Fprintf(&wrong, "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.", parts[1], day, date.Format(dateFormat))
+	}
+	return fault(invalidSignature, wrong.String())
+}
