@@ -41,7 +41,7 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 			return
 		}
 	}
-	if _, err := readSigner(r); err != nil {
+	if _, err := h.signer(ctx, r, body, serviceCloudWatch); err != nil {
 		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}

@@ -33,7 +33,7 @@ func (h *Handler) count(e *apierror.Error, of *apiRequest) {
 	}
 }
 
-// writeMetrics answers with the metrics. Like a health check it needs no
+// writeMetrics answers with the metrics. Without keys it needs no
 // signature, as the programs that collect metrics do not sign. They have names of
 // tables, indexes and operations, and nothing else that a customer has chosen.
 func (h *Handler) writeMetrics(a *door.Reply) {

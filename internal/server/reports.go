@@ -28,7 +28,7 @@ func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
 
 // report answers with JSON. It requires a signature like any request of the API.
 func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
-	if _, err := readSigner(r); err != nil {
+	if err := checkSigner(h.verifier, r); err != nil {
 		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
 		return
 	}

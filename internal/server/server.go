@@ -75,6 +75,8 @@ type Handler struct {
 
 	tracer *trace.Tracer // nil if nothing is traced
 
+	verifier *auth.Verifier // nil if signatures are not verified
+
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
 }
@@ -134,7 +136,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case r.Path == "/healthz" && isRead(r):
 		h.health(ctx, a)
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
-		h.writeMetrics(a)
+		h.answerMetrics(ctx, r, a)
 	case r.Path == "/shapes" && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		h.shapes(ctx, r, a)
 	case r.Path == "/backups" && r.Method == http.MethodGet:
@@ -210,7 +212,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 			defer func() { h.endSpan(&of, a) }()
 		}
 	}
-	signer, err := readSigner(r)
+	signer, err := h.signer(ctx, r, body, serviceOf(target))
 	if err != nil {
 		h.fail(ctx, a, media, &of, err)
 		return
@@ -260,14 +262,6 @@ func (h *Handler) execute(ctx context.Context, request ops.Request, a *door.Repl
 		}
 		a.Memory.End() // it may be large
 	}
-}
-
-// readSigner finds the signer of a request.
-func readSigner(r *door.Request) (auth.Signer, error) {
-	if r.Repeats("Authorization") {
-		return auth.Signer{}, auth.Repeated()
-	}
-	return auth.Read(r.Header, r.Query)
 }
 
 // decode decodes the body of a request. Small bodies do not wait for large ones.

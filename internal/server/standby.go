@@ -10,6 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/metrics"
+	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/standby"
@@ -34,6 +35,8 @@ type Standby struct {
 	Promote func(context.Context) (standby.Status, error) // returns the status when the following ended
 	Hosts   []string                                      // as in OnlyHosts
 	Log     *slog.Logger
+
+	Verifier *auth.Verifier // as in Handler.Verified; nil if signatures are not verified
 }
 
 // ServeHTTP answers a request.
@@ -64,6 +67,10 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 		plain(a, http.StatusServiceUnavailable, text+"\n") // load balancers must not send it requests
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
+		if err := checkReader(h.Verifier, r); err != nil {
+			h.reject(a, err)
+			return
+		}
 		a.Status, a.ContentType = http.StatusOK, metrics.ContentType
 		a.Write(metrics.Append(a.Memory.Empty(), h.Metrics()...))
 	case r.Path == "/standby" && isRead(r):
@@ -77,19 +84,24 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 
 // signed calls answer if the request has a signature.
 func (h *Standby) signed(r *door.Request, a *door.Reply, answer func() error) {
-	if _, err := readSigner(r); err != nil {
-		var fault *apierror.Error
-		if errors.As(err, &fault) {
-			standbyFault(a, fault.Status, fault.Code, fault.Message)
-			return
-		}
-		standbyFault(a, http.StatusBadRequest, "AccessDeniedException", err.Error())
+	if err := checkSigner(h.Verifier, r); err != nil {
+		h.reject(a, err)
 		return
 	}
 	if err := answer(); err != nil {
 		h.Log.Error("a request failed", "error", err)
 		standbyFault(a, http.StatusInternalServerError, "InternalServerError", err.Error())
 	}
+}
+
+// reject answers a request that is not signed.
+func (h *Standby) reject(a *door.Reply, err error) {
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		standbyFault(a, fault.Status, fault.Code, fault.Message)
+		return
+	}
+	standbyFault(a, http.StatusBadRequest, "AccessDeniedException", err.Error())
 }
 
 // promote promotes the standby, and answers with its status when the following ended.

@@ -188,7 +188,7 @@ func (c *conn) read(r *Request, first bool) verdict {
 	if host := r.Header("Host"); string(host) != c.host {
 		c.host = string(host)
 	}
-	r.Method, r.Path, r.Host = "POST", "/", c.host
+	r.Method, r.Path, r.EscapedPath, r.Host = "POST", "/", "/", c.host
 	r.Length = h.length
 	if h.chunked {
 		r.Length = -1

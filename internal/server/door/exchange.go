@@ -1,9 +1,11 @@
 package door
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type Exchange struct {
 // it.
 type Request struct {
 	Method, Path, Query string
+	EscapedPath         string // as it was sent
 	Host                string
 	Length              int64 // of the body; -1 is unknown
 
@@ -73,7 +76,7 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x := exchanges.Get().(*Exchange)
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
-	x.Request.Host, x.Request.Length = r.Host, r.ContentLength
+	x.Request.EscapedPath, x.Request.Host, x.Request.Length = r.URL.EscapedPath(), r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
 	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
 	return x
@@ -99,6 +102,38 @@ func (r *Request) Header(name string) []byte {
 		}
 	}
 	return nil
+}
+
+// HeaderAt returns a value of a header that may occur more than once, in the order of arrival; not
+// ok if there are not that many.
+func (r *Request) HeaderAt(name []byte, i int) (value []byte, ok bool) {
+	if r.web != nil {
+		return r.webHeaderAt(string(name), i)
+	}
+	for _, f := range r.head.fields {
+		if bytes.EqualFold(r.head.text[f.name:f.nameEnd], name) {
+			if i == 0 {
+				return r.head.text[f.value:f.valueEnd:f.valueEnd], true
+			}
+			i--
+		}
+	}
+	return nil, false
+}
+
+// webHeaderAt is HeaderAt for a request that net/http has read, which removes some headers.
+func (r *Request) webHeaderAt(name string, i int) ([]byte, bool) {
+	values := r.web.Values(name)
+	switch {
+	case strings.EqualFold(name, "Host"):
+		values = []string{r.Host}
+	case len(values) == 0 && strings.EqualFold(name, "Content-Length") && r.Length >= 0:
+		values = []string{strconv.FormatInt(r.Length, 10)}
+	}
+	if i >= len(values) {
+		return nil, false
+	}
+	return []byte(values[i]), true
 }
 
 // ContentEncoding returns the Content-Encoding, as a list if the request has several. The
