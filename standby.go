@@ -39,6 +39,9 @@ type StandbyOptions struct {
 
 	// Sign signs a request to that server with AWS Signature Version 4.
 	Sign func(r *http.Request, body []byte) error
+
+	// Client sends the requests to that server; it defaults to http.DefaultClient.
+	Client *http.Client
 }
 
 // StandbyStatus is what a standby does.
@@ -74,14 +77,17 @@ func OpenStandby(ctx context.Context, o StandbyOptions) (*Standby, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
 	now := o.clock(nil)
-	f, err := standby.Open(ctx, standby.Options{Of: o.Of, Engine: o.storage(now), Sign: o.Sign, Client: http.DefaultClient, Log: o.Log})
+	f, err := standby.Open(ctx, standby.Options{Of: o.Of, Engine: o.storage(now), Sign: o.Sign, Client: o.Client, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
 	s := &Standby{o: o, follower: f, clock: now}
 	s.followClock()
-	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Log: o.Log})
+	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Verifier: o.verifier(), Log: o.Log})
 	return s, nil
 }
 

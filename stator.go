@@ -29,6 +29,7 @@ import (
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/process"
+	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/store"
@@ -105,6 +106,11 @@ type Options struct {
 	// send them (DNS rebinding). Addresses and private names, such as localhost
 	// and dynamodb, are always accepted.
 	AllowedHosts []string
+
+	// Keys are the access keys with which requests to Handler must be signed;
+	// requests for GET /, /livez, /readyz and /healthz need no signature. Without
+	// Keys, Handler accepts any credentials.
+	Keys *Keys
 
 	// TraceEndpoint is the URL of a receiver of OpenTelemetry traces, such as
 	// http://127.0.0.1:4318, to which spans of requests are exported; without it nothing
@@ -262,12 +268,20 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		}
 		direct.Trace(s.tracer)
 	}
-	s.direct, s.handler = direct, direct.OnlyHosts(o.AllowedHosts)
+	s.direct, s.handler = direct, direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// verifier returns the verifier of signatures; nil without one.
+func (o *Options) verifier() *auth.Verifier {
+	if o.Keys == nil {
+		return nil
+	}
+	return o.Keys.verifier
 }
 
 // programVersion is the version of the program that stator is a part of.

@@ -120,7 +120,7 @@ func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop 
 		if err != nil || u.Host == "" {
 			return nil, nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
 		}
-		s.Client = &http.Client{Timeout: time.Minute}
+		s.Client = serverClient(time.Minute)
 		s.Patience = 5 * time.Second
 		return s, func() error { return nil }, nil
 	}

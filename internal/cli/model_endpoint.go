@@ -38,7 +38,9 @@ func (f *endpointFlags) open() (*apply.Endpoint, error) {
 const maxConnections = 64
 
 func clientOf(endpoint, region string) *apply.Endpoint {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: maxConnections, MaxConnsPerHost: maxConnections}
+	transport := serverTransport(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = 0, maxConnections, maxConnections
+	})
 	return &apply.Endpoint{URL: endpoint, Client: &http.Client{Timeout: time.Minute, Transport: transport}, Sign: signFor(region)}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -229,7 +228,7 @@ func (f *importFlags) readServer(ctx context.Context, stderr io.Writer) (*exchan
 	if len(f.vars) > 0 {
 		return nil, usageError{errors.New("--var is for files; a server needs no variables")}
 	}
-	server := &apply.Endpoint{URL: f.endpoint, Client: &http.Client{Timeout: time.Minute}, Sign: signFor(f.region)}
+	server := &apply.Endpoint{URL: f.endpoint, Client: serverClient(time.Minute), Sign: signFor(f.region)}
 	seen := painterFor(stderr)
 	return exchange.ReadServer(ctx, server.Send, f.endpoint, func(done, all int) {
 		if seen {

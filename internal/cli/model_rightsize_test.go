@@ -163,11 +163,16 @@ func TestRightsizeUsage(t *testing.T) {
 	}
 }
 
-// Requests to the CloudWatch of AWS are signed for it.
+// Requests are signed for the service of their operation, on AWS and on a stator.
 func TestSignedService(t *testing.T) {
-	for host, want := range map[string]string{"monitoring.eu-west-1.amazonaws.com": "monitoring", "dynamodb.eu-west-1.amazonaws.com": "dynamodb", "127.0.0.1:8000": "dynamodb"} {
-		if got := signedService(host); got != want {
-			t.Errorf("requests to %s are signed for %s, want %s", host, got, want)
+	for target, want := range map[string]string{
+		"GraniteServiceVersion20100801.ListMetrics": "monitoring", "AnyScaleFrontendService.DescribeScalableTargets": "application-autoscaling",
+		"DynamoDB_20120810.GetItem": "dynamodb", "DynamoDBStreams_20120810.ListStreams": "dynamodb", "Stator.Backup": "dynamodb", "": "dynamodb",
+	} {
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Header.Set("X-Amz-Target", target)
+		if got := signedService(r); got != want {
+			t.Errorf("requests to %s are signed for %s, want %s", target, got, want)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,7 +41,7 @@ type serveFlags struct {
 	throttle      bool
 	shardDuration time.Duration
 	scrub         int
-	allowAnyone   bool
+	access        accessFlags
 	allowHosts    []string
 	allowFiles    bool
 	shutdownDelay time.Duration
@@ -63,7 +62,13 @@ func serveCommand() *cobra.Command {
 Point any AWS SDK or the AWS CLI at the address that it prints, with any
 credentials and any region:
 
-  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000`,
+  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000
+
+With --keys, requests must be signed with a key of a file. An address that other
+machines can reach requires that, and TLS:
+
+  stator key new --keys keys.yaml
+  stator serve --keys keys.yaml --tls-cert cert.pem --tls-key key.pem --addr 0.0.0.0:8000`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.inMemory && cmd.Flags().Changed("data") {
@@ -113,7 +118,7 @@ credentials and any region:
 	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "URL of a receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318")
 	flags.Float64Var(&f.traceSample, "trace-sample", 0.01, "share of requests to trace, from 0 to 1; a client with a traceparent header decides itself")
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
-	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
+	f.access.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -145,10 +150,11 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
-	listener, err := listen(f)
+	listener, access, err := listen(f, log)
 	if err != nil {
 		return err
 	}
+	defer access.close()
 	defer listener.Close()
 	stopProfiles, err := serveProfiles(f.pprof, stderr, log)
 	if err != nil {
@@ -180,7 +186,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		}
 		served <- front.Serve(listener)
 	}()
-	db, err := open(ctx, f, log)
+	db, err := open(ctx, f, access, log)
 	if err == nil {
 		starting.Open(db.Handler())
 	}
@@ -188,7 +194,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, front.Close())
 	}
-	announce(stderr, f, listener.Addr())
+	announce(stderr, f, access.scheme(), listener.Addr())
 	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
 	defer release.Stop()
 	select {
@@ -235,20 +241,21 @@ func shutDown(front *door.Server, log *slog.Logger) error {
 	return nil
 }
 
-func listen(f *serveFlags) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(f.addr)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--addr is %q, but must be host:port", f.addr)}
+// listen reads keys and certificates, and listens. The caller closes both.
+func listen(f *serveFlags, log *slog.Logger) (net.Listener, *accessFiles, error) {
+	if err := f.access.check(f.addr); err != nil {
+		return nil, nil, err
 	}
-	if addr, err := netip.ParseAddr(host); !f.allowAnyone && host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return nil, fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data,\n"+
-			"        because signatures are not verified yet; add --allow-anyone to listen anyway", f.addr)
+	a, err := f.access.open(log)
+	if err != nil {
+		return nil, nil, err
 	}
 	listener, err := net.Listen("tcp", f.addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another address with --addr", f.addr, err)
+		a.close()
+		return nil, nil, fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another address with --addr", f.addr, err)
 	}
-	return listener, nil
+	return a.listen(listener), a, nil
 }
 
 // listenHosts is the name in an address to listen on, by which clients reach it.
@@ -281,13 +288,13 @@ func buckets(flags []string) (map[string]string, error) {
 	return found, nil
 }
 
-func open(ctx context.Context, f *serveFlags, log *slog.Logger) (*stator.DB, error) {
+func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) (*stator.DB, error) {
 	locations, err := buckets(f.buckets)
 	if err != nil {
 		return nil, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
-	o.AllowedHosts = allowedHosts(f)
+	o.AllowedHosts, o.Keys = allowedHosts(f), a.keys
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
@@ -347,8 +354,8 @@ func cannotOpen(data string, err error) error {
 }
 
 // announce prints the address of the server and the location of its data.
-func announce(w io.Writer, f *serveFlags, addr net.Addr) {
-	fmt.Fprintf(w, "stator listens on http://%s\n", addr)
+func announce(w io.Writer, f *serveFlags, scheme string, addr net.Addr) {
+	fmt.Fprintf(w, "stator listens on %s://%s\n", scheme, addr)
 	location, err := filepath.Abs(f.data)
 	if err != nil {
 		location = f.data

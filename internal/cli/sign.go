@@ -16,16 +16,23 @@ import (
 // Version 4.
 func signFor(region string) func(r *http.Request, body []byte) error {
 	return func(r *http.Request, body []byte) error {
-		sum := sha256.Sum256(body)
-		return v4.NewSigner().SignHTTP(r.Context(), environmentCredentials(), r, hex.EncodeToString(sum[:]), signedService(r.URL.Host), region, time.Now())
+		return signRequest(r, body, environmentCredentials(), region)
 	}
 }
 
-// signedService returns the service that requests to a host are signed for. A stator has
-// all of them on one port.
-func signedService(host string) string {
-	if strings.HasPrefix(host, "monitoring.") {
+func signRequest(r *http.Request, body []byte, with aws.Credentials, region string) error {
+	sum := sha256.Sum256(body)
+	return v4.NewSigner().SignHTTP(r.Context(), with, r, hex.EncodeToString(sum[:]), signedService(r), region, time.Now())
+}
+
+// signedService returns the service that a request is signed for: that of its operation.
+func signedService(r *http.Request) string {
+	service, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	switch {
+	case service == "GraniteServiceVersion20100801":
 		return "monitoring"
+	case service == "AnyScaleFrontendService":
+		return "application-autoscaling"
 	}
 	return "dynamodb"
 }

@@ -54,7 +54,7 @@ standby has not received when it is promoted is not in its data.`,
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups once it is promoted; defaults to the name of the data folder followed by -backups")
 	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
 	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
-	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach, although signatures are not verified")
+	f.access.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the standby, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -70,16 +70,17 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 		return usageError{fmt.Errorf("--cache is %d MB, but must be from 1 to %d: three quarters of the machine's memory", f.cacheMB, most)}
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	listener, err := listen(f)
+	listener, access, err := listen(f, log)
 	if err != nil {
 		return err
 	}
+	defer access.close()
 	defer listener.Close()
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: append(listenHosts(f.addr), f.allowHosts...)},
-		Of:      of, Sign: signFor(region),
+		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys},
+		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {
 		return cannotOpen(f.data, err)
@@ -96,7 +97,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	front := door.New(starting, web, log)
 	served := make(chan error, 1)
 	go func() { served <- front.Serve(listener) }()
-	fmt.Fprintf(stderr, "standby of %s listens on http://%s\n", of, listener.Addr())
+	fmt.Fprintf(stderr, "standby of %s listens on %s://%s\n", of, access.scheme(), listener.Addr())
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -175,7 +176,7 @@ func promote(ctx context.Context, endpoint, region string) (s stator.StandbyStat
 	if err := signFor(region)(req, body); err != nil {
 		return s, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := serverClient(0).Do(req)
 	if err != nil {
 		return s, err
 	}

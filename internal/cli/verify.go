@@ -179,7 +179,7 @@ func postSigned(ctx context.Context, endpoint, region, target string, body []byt
 	if err := signFor(region)(req, body); err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := serverClient(0).Do(req)
 	if err != nil {
 		return nil, err
 	}

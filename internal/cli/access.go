@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+)
+
+// accessFlags say who may send requests to a server, and how connections are protected.
+type accessFlags struct {
+	keys        string
+	tlsCert     string
+	tlsKey      string
+	tlsClientCA string
+	allowAnyone bool
+}
+
+func (f *accessFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.keys, "keys", "", "YAML file of access keys, with which requests must be signed; read again on SIGHUP. stator key new makes one. Without it any credentials are accepted")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the certificate for TLS, and those of its issuers; read again on SIGHUP")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the private key of --tls-cert")
+	flags.StringVar(&f.tlsClientCA, "tls-client-ca", "", "PEM file with the certificates that sign those of clients; requires each client to have one")
+	flags.BoolVar(&f.allowAnyone, "allow-anyone", false, "accept an --addr that other machines can reach without --keys or TLS: anyone there could read and change all data")
+}
+
+// check returns the error of flags that do not fit together.
+func (f *accessFlags) check(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return usageError{fmt.Errorf("--addr is %q, but must be host:port", addr)}
+	case (f.tlsCert == "") != (f.tlsKey == ""):
+		return usageError{errors.New("--tls-cert and --tls-key must be given together")}
+	case f.tlsClientCA != "" && f.tlsCert == "":
+		return usageError{errors.New("--tls-client-ca requires --tls-cert and --tls-key")}
+	}
+	if ip, err := netip.ParseAddr(host); f.allowAnyone || host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	const ways = "\n        add %s, or --allow-anyone to listen without"
+	const makeKeys, makeTLS = "--keys FILE (stator key new makes one)", "--tls-cert FILE and --tls-key FILE"
+	switch {
+	case f.keys == "" && f.tlsCert == "":
+		return fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data"+ways, addr, makeKeys+", "+makeTLS)
+	case f.keys == "":
+		return fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data, because signatures are not verified"+ways, addr, makeKeys)
+	case f.tlsCert == "":
+		return fmt.Errorf("will not listen on %s: any machine between it and its clients could read all data, because connections are not encrypted"+ways, addr, makeTLS)
+	}
+	return nil
+}
+
+// accessFiles has the keys and certificates of a server.
+type accessFiles struct {
+	keys *stator.Keys   // nil without --keys
+	tls  *tlsFiles      // nil without --tls-cert
+	hups chan os.Signal // nil if there is nothing to read again
+	done sync.WaitGroup
+	log  *slog.Logger
+}
+
+// open reads the files that the flags name. The caller closes it.
+func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
+	a := &accessFiles{log: log}
+	var err error
+	if f.keys != "" {
+		if a.keys, err = stator.OpenKeys(f.keys, log); err != nil {
+			return nil, fileError{fmt.Errorf("cannot use --keys: %w", err)}
+		}
+	}
+	if f.tlsCert != "" {
+		a.tls = &tlsFiles{cert: f.tlsCert, key: f.tlsKey, clientCA: f.tlsClientCA}
+		if err := a.tls.load(log); err != nil {
+			return nil, fileError{err}
+		}
+	}
+	if a.keys != nil || a.tls != nil {
+		a.hups = make(chan os.Signal, 1)
+		signal.Notify(a.hups, syscall.SIGHUP)
+		a.done.Go(func() {
+			for range a.hups {
+				a.reload()
+			}
+		})
+	}
+	return a, nil
+}
+
+// reload reads the files again. What cannot be used stays as it was.
+func (a *accessFiles) reload() {
+	if a.keys != nil {
+		if n, err := a.keys.Reload(); err != nil {
+			a.log.Error("the access keys stay as they were: the file cannot be used", "error", err)
+		} else {
+			a.log.Info("the access keys were read again", "keys", n)
+		}
+	}
+	if a.tls != nil {
+		if err := a.tls.load(a.log); err != nil {
+			a.log.Error("the TLS certificates stay as they were: the files cannot be used", "error", err)
+		} else {
+			a.log.Info("the TLS certificates were read again")
+		}
+	}
+}
+
+// close ends the reading on SIGHUP.
+func (a *accessFiles) close() {
+	if a.hups != nil {
+		signal.Stop(a.hups)
+		close(a.hups)
+		a.done.Wait()
+	}
+}
+
+// listen returns the listener of a server on another one: with TLS if it has certificates.
+func (a *accessFiles) listen(l net.Listener) net.Listener {
+	if a.tls == nil {
+		return l
+	}
+	return tls.NewListener(l, a.tls.config())
+}
+
+// scheme is that of the server's URL.
+func (a *accessFiles) scheme() string {
+	if a.tls == nil {
+		return "http"
+	}
+	return "https"
+}
+
+// tlsFiles are the files of certificates, and what was last read from them.
+type tlsFiles struct {
+	cert, key, clientCA string
+	current             atomic.Pointer[tls.Config]
+}
+
+// config returns the configuration of a listener. Each connection uses what was last read.
+func (t *tlsFiles) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.current.Load(), nil },
+	}
+}
+
+// load reads the files. After an error, what was read before stays.
+func (t *tlsFiles) load(log *slog.Logger) error {
+	cert, err := tls.LoadX509KeyPair(t.cert, t.key)
+	if err != nil {
+		return fmt.Errorf("cannot use --tls-cert %s with --tls-key %s: %w", t.cert, t.key, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{cert}}
+	if t.clientCA != "" {
+		text, err := os.ReadFile(t.clientCA)
+		if err != nil {
+			return fmt.Errorf("cannot use --tls-client-ca: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("cannot use --tls-client-ca: %s has no certificate in PEM form", t.clientCA)
+		}
+	}
+	if until := cert.Leaf.NotAfter; time.Until(until) < expiryWarning {
+		log.Warn("the TLS certificate expires soon, or has expired: replace it and send SIGHUP", "file", t.cert, "expires", until)
+	}
+	t.current.Store(c)
+	return nil
+}
+
+// expiryWarning is how long before its end a certificate is reported.
+const expiryWarning = 7 * 24 * time.Hour
