@@ -2,11 +2,19 @@ package conformance_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"flag"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/conformance"
@@ -14,9 +22,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "update the replies of the transcripts")
 
-// engines has the options of every engine.
+// engines has the options of every engine. Signatures are verified on the first, and not on the
+// other: the replies are the same.
 var engines = map[string]func(t *testing.T) stator.Options{
-	"memory": func(*testing.T) stator.Options { return stator.Options{} },
+	"memory": func(t *testing.T) stator.Options { return stator.Options{Keys: testKeys(t)} },
 	"disk":   func(t *testing.T) stator.Options { return stator.Options{Dir: t.TempDir()} },
 }
 
@@ -93,6 +102,57 @@ func check(t *testing.T, server *conformance.Server, transcript *conformance.Tra
 	}
 }
 
+const accessKey, secret = "AKIACONFORMANCE", "the secret of the transcripts"
+
+// testKeys returns keys with one key.
+func testKeys(t *testing.T) *stator.Keys {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(file, []byte("keys:\n  - access_key: "+accessKey+"\n    secret: "+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := stator.OpenKeys(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// sign signs a request with the key of testKeys.
+func sign(r *http.Request, body []byte) error {
+	service := "dynamodb"
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "AnyScaleFrontendService.") {
+		service = "application-autoscaling"
+	}
+	sum := sha256.Sum256(body)
+	credentials := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}
+	return v4.NewSigner().SignHTTP(r.Context(), credentials, r, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now())
+}
+
+// handlerClient is a transport that calls a handler.
+type handlerClient struct{ http.Handler }
+
+func (c handlerClient) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// The control: with another secret nothing is answered.
+func TestTranscriptsNeedTheKey(t *testing.T) {
+	server := open(t, stator.Options{Keys: testKeys(t)})
+	signed := server.Sign
+	server.Sign = func(r *http.Request, body []byte) error { return signed(r, append(body, ' ')) }
+	transcript, err := conformance.Parse("planted.txt", "> ListTables {}\n< {\"TableNames\": []}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures, err := server.Run(t.Context(), transcript)
+	if err != nil || len(failures) != 1 || !strings.Contains(failures[0].Got.Body, "InvalidSignatureException") {
+		t.Errorf("%v, %v", failures, err)
+	}
+}
+
 // open opens a database to run transcripts on.
 func open(t *testing.T, o stator.Options) *conformance.Server {
 	t.Helper()
@@ -105,6 +165,9 @@ func open(t *testing.T, o stator.Options) *conformance.Server {
 			t.Errorf("close the database: %v", err)
 		}
 	})
+	if o.Keys != nil {
+		return &conformance.Server{Client: &http.Client{Transport: handlerClient{s.Handler()}}, Endpoint: "http://stator.invalid/", Sign: sign}
+	}
 	return &conformance.Server{
 		Client:   s.Client(),
 		Endpoint: "http://stator.invalid/",
