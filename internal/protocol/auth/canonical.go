@@ -40,11 +40,19 @@ func appendCanonical(b []byte, r *Request, signedHeaders []byte, bodySum *[64]by
 	b = append(b, '\n')
 	for rest, more := signedHeaders, true; more; {
 		var name []byte
-		name, rest, more = bytes.Cut(rest, []byte(";"))
+		name, rest, more = nextName(rest)
 		b = appendHeader(b, r.Headers, name)
 	}
 	b = append(append(append(b, '\n'), signedHeaders...), '\n')
 	return append(b, bodySum[:]...)
+}
+
+// nextName cuts the first name off a list of signed headers.
+func nextName(names []byte) (name, rest []byte, more bool) {
+	if i := bytes.IndexByte(names, ';'); i >= 0 {
+		return names[:i], names[i+1:], true
+	}
+	return names, nil, false
 }
 
 // appendHeader appends a line with all values of a header.

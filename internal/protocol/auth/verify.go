@@ -166,7 +166,7 @@ func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *si
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
 	w.sum = sha256.Sum256(w.text)
 	t := append(append(w.text[:0], algorithm...), '\n')
-	t = append(date.AppendFormat(t, dateFormat), '\n')
+	t = append(appendDate(t, date), '\n')
 	t = append(append(append(t, key.day[:]...), '/'), key.region...)
 	t = append(append(append(t, '/'), key.service...), "/"+terminator+"\n"...)
 	t = hex.AppendEncode(t, w.sum[:])
@@ -202,7 +202,7 @@ func isSorted(names []byte) bool {
 	count := 0
 	for rest, more := names, true; more; count++ {
 		var name []byte
-		name, rest, more = bytes.Cut(rest, []byte(";"))
+		name, rest, more = nextName(rest)
 		if count > 0 && bytes.Compare(before, name) >= 0 {
 			return false
 		}
@@ -243,11 +243,13 @@ func (a *authorization) token(r *Request) []byte {
 
 // checkDate returns the date of a signature, if it is current.
 func (a *authorization) checkDate(now time.Time) (time.Time, error) {
-	date, err := time.Parse(dateFormat, string(a.date))
-	if err != nil && a.query == nil {
+	date, ok := parseDate(a.date)
+	if !ok && a.query == nil {
+		var err error
 		date, err = http.ParseTime(string(a.date)) // of a Date header
+		ok = err == nil
 	}
-	if err != nil {
+	if !ok {
 		return date, fault(incompleteSignature, fmt.Sprintf("Date must be in ISO-8601 'basic format'. Got '%s'. See http://en.wikipedia.org/wiki/ISO_8601", a.date))
 	}
 	date, now = date.UTC(), now.UTC()
@@ -264,6 +266,38 @@ func (a *authorization) checkDate(now time.Time) (time.Time, error) {
 	}
 	return date, nil
 }
+
+// parseDate parses a date of dateFormat; time.Parse takes five times as long.
+func parseDate(b []byte) (time.Time, bool) {
+	if len(b) != len(dateFormat) || b[8] != 'T' || b[15] != 'Z' {
+		return time.Time{}, false
+	}
+	var n [7]int // year in two parts, month, day, hour, minute, second
+	for i := range n {
+		at := 2 * i
+		if i > 3 {
+			at++ // after the T
+		}
+		tens, ones := b[at]-'0', b[at+1]-'0'
+		if tens > 9 || ones > 9 {
+			return time.Time{}, false
+		}
+		n[i] = int(tens)*10 + int(ones)
+	}
+	t := time.Date(n[0]*100+n[1], time.Month(n[2]), n[3], n[4], n[5], n[6], 0, time.UTC)
+	_, month, day := t.Date() // differ for a date that does not exist
+	return t, int(month) == n[2] && day == n[3] && n[4] < 24 && n[5] < 60 && n[6] < 60
+}
+
+// appendDate appends a date in dateFormat; time.AppendFormat takes several times as long.
+func appendDate(b []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = appendTwo(appendTwo(appendTwo(appendTwo(b, year/100), year%100), int(month)), day)
+	return append(appendTwo(appendTwo(appendTwo(append(b, 'T'), hour), minute), second), 'Z')
+}
+
+func appendTwo(b []byte, n int) []byte { return append(b, '0'+byte(n/10%10), '0'+byte(n%10)) }
 
 // validFor returns how long a signature is valid.
 func (a *authorization) validFor() (time.Duration, error) {
@@ -300,7 +334,7 @@ func (a *authorization) checkSignedHeaders(r *Request) error {
 func (a *authorization) signs(header string) bool {
 	for rest, more := a.signedHeaders, true; more; {
 		var name []byte
-		name, rest, more = bytes.Cut(rest, []byte(";"))
+		name, rest, more = nextName(rest)
 		if len(name) == len(header) && strings.EqualFold(string(name), header) {
 			return true
 		}
@@ -319,7 +353,7 @@ func (a *authorization) checkCredential(service string, date time.Time) (parts [
 		parts[i], rest, _ = bytes.Cut(rest, []byte("/"))
 	}
 	var scratch [len(dateFormat)]byte
-	day := date.AppendFormat(scratch[:0], "20060102")
+	day := appendDate(scratch[:0], date)[:len("20060102")]
 	if validRegion(parts[2]) && string(parts[3]) == service && string(parts[4]) == terminator && bytes.Equal(parts[1], day) {
 		return parts, nil
 	}

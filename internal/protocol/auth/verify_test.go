@@ -295,6 +295,21 @@ func TestClockSkew(t *testing.T) {
 	})
 }
 
+// Dates are parsed and written as package time does it.
+func TestDates(t *testing.T) {
+	for _, text := range []string{vectorDate, "00010101T000000Z", "99991231T235959Z", "20240229T000000Z", "20230229T000000Z", "20241301T000000Z", "20240001T000000Z", "20240100T000000Z",
+		"20240132T000000Z", "20240101T240000Z", "20240101T006000Z", "20240101T000060Z", "20240101T000000z", "20240101 000000Z", "2024010aT000000Z", "20240101T00000/Z", "20240101T000000Z0", "", "T"} {
+		got, ok := parseDate([]byte(text))
+		want, err := time.Parse(dateFormat, text)
+		if ok != (err == nil) || ok && !got.Equal(want) {
+			t.Errorf("%s is parsed as %v, %v, want %v, %v", text, got, ok, want, err)
+		}
+		if ok && string(appendDate(nil, got)) != text {
+			t.Errorf("%s is written as %s", text, appendDate(nil, got))
+		}
+	}
+}
+
 // A plain Date header can be in the place of X-Amz-Date, in both of its forms.
 func TestPlainDate(t *testing.T) {
 	for _, date := range []string{vectorDate, vectorTime.Format(http.TimeFormat)} {
@@ -661,7 +676,7 @@ func (l byteHeaders) Header(name string) []byte {
 
 func (l byteHeaders) HeaderAt(name []byte, i int) ([]byte, bool) {
 	for _, h := range l {
-		if bytes.EqualFold(h.name, name) {
+		if len(h.name) == len(name) && bytes.EqualFold(h.name, name) {
 			if i == 0 {
 				return h.value, true
 			}

@@ -1,7 +1,6 @@
 package door
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -111,7 +110,7 @@ func (r *Request) HeaderAt(name []byte, i int) (value []byte, ok bool) {
 		return r.webHeaderAt(string(name), i)
 	}
 	for _, f := range r.head.fields {
-		if bytes.EqualFold(r.head.text[f.name:f.nameEnd], name) {
+		if sameName(r.head.text[f.name:f.nameEnd], name) {
 			if i == 0 {
 				return r.head.text[f.value:f.valueEnd:f.valueEnd], true
 			}
@@ -119,6 +118,20 @@ func (r *Request) HeaderAt(name []byte, i int) (value []byte, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// sameName reports whether two names of headers are equal, ignoring case. Unlike bytes.EqualFold it
+// compares the lengths first, and knows ASCII only, as names do.
+func sameName(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, c := range a {
+		if d := b[i]; c != d && (c|0x20 != d|0x20 || c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
 }
 
 // webHeaderAt is HeaderAt for a request that net/http has read, which removes some headers.
