@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 type endpoint struct {
 	addr string // host:port
 	sign bool   // sign each request; otherwise all carry the same signature
+	tls  bool   // the certificate is not verified
 }
 
 const (
@@ -32,12 +34,32 @@ type conn struct {
 }
 
 func (e *endpoint) dial(ctx context.Context) (*conn, error) {
-	dialer := net.Dialer{Timeout: dialTime}
-	n, err := dialer.DialContext(ctx, "tcp", e.addr)
+	n, err := e.dialPlain(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if e.tls {
+		if n, err = handshake(ctx, n); err != nil {
+			return nil, err
+		}
+	}
 	return &conn{net: n, exchange: e.exchange()}, nil
+}
+
+func (e *endpoint) dialPlain(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTime}
+	return dialer.DialContext(ctx, "tcp", e.addr)
+}
+
+// handshake begins TLS on a connection. It closes it after an error.
+func handshake(ctx context.Context, n net.Conn) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	t := tls.Client(n, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the server is ours
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return t, nil
 }
 
 func (c *conn) close() { _ = c.net.Close() }
@@ -111,8 +133,15 @@ func (x *exchange) receive(from io.Reader) (response, error) {
 	}
 }
 
-// errLater is returned by a read that would block.
-var errLater = errors.New("no bytes have arrived yet")
+// errLater is returned by a read that would block. It is temporary, so that a read of TLS can be
+// repeated after it.
+var errLater error = laterError{}
+
+type laterError struct{}
+
+func (laterError) Error() string   { return "no bytes have arrived yet" }
+func (laterError) Timeout() bool   { return true }
+func (laterError) Temporary() bool { return true }
 
 // more reads the bytes that have arrived.
 func (x *exchange) more(from io.Reader) error {

@@ -57,6 +57,7 @@ type loop struct {
 type loopConn struct {
 	exchange
 	socket
+	stream    io.ReadWriter // the socket, or TLS on it
 	generator *generator
 	began     time.Time // when the request was sent
 	unsent    []byte    // rest of the request
@@ -80,14 +81,22 @@ func (l *loop) connect(ctx context.Context, i int) error {
 	c := l.conns[i]
 	c.Close()
 	c.in, c.used = c.in[:0], 0
-	conn, err := l.api.dial(ctx)
+	plain, err := l.api.dialPlain(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.close()
-	if err := c.take(conn.net.(*net.TCPConn)); err != nil {
+	defer plain.Close()
+	c.stream = &c.socket
+	begun := &handedConn{Conn: plain}
+	if l.api.tls {
+		if c.stream, err = handshake(ctx, begun); err != nil {
+			return err
+		}
+	}
+	if err := c.take(plain.(*net.TCPConn)); err != nil {
 		return err
 	}
+	begun.socket = &c.socket
 	const edges = 1 << 31 // EPOLLET, whose constant has a sign
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLOUT | edges, Fd: int32(i)}
 	return syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, c.fd, &event)
@@ -106,7 +115,7 @@ func (l *loop) begin(c *loopConn) {
 // send sends as much of a request as the socket takes. After a failed write the
 // next read reports the error.
 func (l *loop) send(c *loopConn) {
-	n, err := c.Write(c.unsent)
+	n, err := c.stream.Write(c.unsent)
 	if c.unsent = c.unsent[n:]; err != nil && err != errLater {
 		c.unsent = nil
 	}
@@ -141,7 +150,7 @@ func (l *loop) ready(ctx context.Context, i int) {
 	if len(c.unsent) > 0 {
 		l.send(c)
 	}
-	r, err := c.receive(c)
+	r, err := c.receive(c.stream)
 	if err == errLater {
 		return
 	}
@@ -166,6 +175,34 @@ func (l *loop) ready(ctx context.Context, i int) {
 	}
 	if ended.Before(l.end) && !l.sample.hopeless(len(l.conns)) {
 		l.begin(c)
+	}
+}
+
+// A handedConn is a connection that uses a socket once it has one: TLS begins on a connection that
+// blocks, and goes on with a socket.
+type handedConn struct {
+	net.Conn
+	socket *socket
+}
+
+func (c *handedConn) Read(b []byte) (int, error) {
+	if c.socket == nil {
+		return c.Conn.Read(b)
+	}
+	return c.socket.Read(b)
+}
+
+// Write writes all of b. A write of TLS cannot be repeated, so it waits for room.
+func (c *handedConn) Write(b []byte) (int, error) {
+	if c.socket == nil {
+		return c.Conn.Write(b)
+	}
+	for sent := 0; ; {
+		n, err := c.socket.Write(b[sent:])
+		if sent += n; sent == len(b) || err != nil && err != errLater {
+			return sent, err
+		}
+		runtime.Gosched()
 	}
 }
 

@@ -83,7 +83,7 @@ func parseSettings(args []string, stderr io.Writer) (*settings, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var targets, pids []string
-	f.Func("target", "what to load: a kind, NAME=http://HOST:PORT, or NAME=KIND:BINARY; separated by commas, or repeated (default all kinds)", list(&targets))
+	f.Func("target", "what to load: a kind, NAME=http://HOST:PORT, or NAME=KIND:BINARY; separated by commas, or repeated (default all kinds without keys and TLS)", list(&targets))
 	f.Func("pid", "NAME=PID of a server given by its address, to measure its processor time and memory", list(&pids))
 	var names []string
 	f.Func("workload", "workloads to run, separated by commas (default all)", list(&names))
@@ -172,7 +172,9 @@ func (s *settings) chooseTargets(targets, pids []string) error {
 	s.chosen = len(targets) > 0
 	if !s.chosen {
 		for _, k := range kinds {
-			targets = append(targets, k.name)
+			if !k.asked {
+				targets = append(targets, k.name)
+			}
 		}
 	}
 	seen := map[string]int{}

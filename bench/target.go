@@ -22,6 +22,9 @@ type kind struct {
 	disk  bool     // it stores data in its folder
 	only  []string // the workloads it supports; all if empty
 	needs []string // commands that must be installed
+	asked bool     // it runs only if --target names it
+	keys  bool     // it verifies signatures, so that each request is signed
+	tls   bool
 
 	// command starts it on a port of this machine.
 	command func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error)
@@ -29,7 +32,7 @@ type kind struct {
 
 // kinds are the targets that can be chosen by name, in the order of the report.
 var kinds = []kind{
-	statorKind, statorMemoryKind,
+	statorKind, statorMemoryKind, statorKeysKind, statorTLSKind, statorSecureKind,
 	localMemoryKind, localDiskKind, dynaliteKind, dynoxideKind, dynoxideDiskKind,
 	cannedKind, cannedDoorKind, pebbleKind,
 }
@@ -74,8 +77,8 @@ func parseSpec(text string) (spec, error) {
 		}
 		return spec{}, fmt.Errorf("--target is %q, but must be NAME=http://HOST:PORT, NAME=KIND:BINARY, or one of %s", text, strings.Join(names, ", "))
 	}
-	if binary != "" && k.name != "stator" && k.name != "stator-memory" {
-		return spec{}, fmt.Errorf("--target is %q, but only stator and stator-memory take a binary", text)
+	if binary != "" && !strings.HasPrefix(k.name, "stator") {
+		return spec{}, fmt.Errorf("--target is %q, but only kinds of stator take a binary", text)
 	}
 	return spec{name: name, kind: k, binary: binary}, nil
 }
@@ -181,6 +184,7 @@ func (w *launcher) start(ctx context.Context, s spec, c *dataset, folder string)
 		return nil, err
 	}
 	t.api = w.api(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), c)
+	t.api.sign, t.api.tls = w.sign || s.kind.keys, s.kind.tls
 	t.driver = t.api
 	err = t.process.await(ctx, func(ctx context.Context) error {
 		_, err := t.api.ask(ctx, "ListTables", "{}")
@@ -223,6 +227,47 @@ var statorMemoryKind = kind{
 	command: func(ctx context.Context, w *launcher, binary, _ string, port int) (*exec.Cmd, error) {
 		return w.stator(ctx, binary, port, "--in-memory")
 	},
+}
+
+var statorKeysKind = kind{
+	name: "stator-keys", about: "nothing on disk, signatures verified", asked: true, keys: true,
+	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
+		return w.secured(ctx, binary, folder, port, true, false)
+	},
+}
+
+var statorTLSKind = kind{
+	name: "stator-tls", about: "nothing on disk, TLS", asked: true, tls: true,
+	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
+		return w.secured(ctx, binary, folder, port, false, true)
+	},
+}
+
+var statorSecureKind = kind{
+	name: "stator-keys-tls", about: "nothing on disk, signatures verified, TLS", asked: true, keys: true, tls: true,
+	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
+		return w.secured(ctx, binary, folder, port, true, true)
+	},
+}
+
+// secured returns the command of stator in memory, with keys or TLS.
+func (w *launcher) secured(ctx context.Context, binary, folder string, port int, keys, tls bool) (*exec.Cmd, error) {
+	args := []string{"--in-memory"}
+	if keys {
+		file := filepath.Join(folder, "keys.yaml")
+		if err := os.WriteFile(file, []byte("keys:\n  - access_key: "+accessKey+"\n    secret: "+secretKey+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--keys", file)
+	}
+	if tls {
+		cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+		if err := writeCertificate(cert, key); err != nil {
+			return nil, err
+		}
+		args = append(args, "--tls-cert", cert, "--tls-key", key)
+	}
+	return w.stator(ctx, binary, port, args...)
 }
 
 // stator returns the command of stator, which is built when it is first needed.
