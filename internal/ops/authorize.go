@@ -11,14 +11,6 @@ import (
 	"github.com/stator-db/stator/internal/language/policy"
 )
 
-// Identity is who has signed a request, and what that principal may do.
-type Identity struct {
-	Principal *policy.Principal
-	UserID    string            // aws:userid
-	Tags      map[string]string // aws:PrincipalTag
-	Policies  policy.Policies   // but for that of the resource
-}
-
 // authorize checks that the caller may do all that a request asks for. It runs after the
 // request was decoded and before the table is looked up. Without an identity everything
 // is allowed.
@@ -60,6 +52,16 @@ func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
 		Action: p.action, Resource: p.resource, Message: message, Explanation: policies.Explain(&request),
 	})
 	return apierror.AccessDenied("%s", message)
+}
+
+// Permit checks that the caller may do something that is not done to a resource.
+func (s *Service) Permit(ctx context.Context, action string) error {
+	c := carriedBy(ctx)
+	if c == nil || c.Identity == nil {
+		return nil
+	}
+	c.operation = action
+	return s.permit(ctx, c, &permission{action: action, resource: "*"})
 }
 
 // resourcePolicy returns the policy of a permission's resource; nil if there is none.

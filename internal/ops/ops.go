@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/workload"
@@ -387,7 +388,7 @@ type Caller struct {
 	Arrived time.Time // when the request was received; it is not measured without
 
 	// Identity is nil if signatures are not verified: then everything is allowed.
-	Identity  *Identity
+	Identity  *principals.Identity
 	ID        [52]byte // of the request
 	SourceIP  string
 	UserAgent string

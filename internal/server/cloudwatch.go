@@ -41,7 +41,11 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 			return
 		}
 	}
-	if _, err := h.signer(ctx, r, body, serviceCloudWatch); err != nil {
+	signer, err := h.signer(ctx, r, body, serviceCloudWatch)
+	if err == nil && h.identify != nil {
+		err = h.permit(ctx, r, a, signer, "cloudwatch:"+cloudwatch.Operation(p, operation, body))
+	}
+	if err != nil {
 		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}

@@ -28,7 +28,11 @@ func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
 
 // report answers with JSON. It requires a signature like any request of the API.
 func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
-	if err := checkSigner(h.verifier, r); err != nil {
+	signer, err := checkSigner(h.verifier, r)
+	if err == nil {
+		err = h.permit(ctx, r, a, signer, "stator:Get"+strings.ToUpper(name[:1])+name[1:])
+	}
+	if err != nil {
 		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
 		return
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
@@ -75,7 +76,8 @@ type Handler struct {
 
 	tracer *trace.Tracer // nil if nothing is traced
 
-	verifier *auth.Verifier // nil if signatures are not verified
+	verifier *auth.Verifier                         // nil if signatures are not verified
+	identify func(arn string) *principals.Identity // nil if there are no policies
 
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
@@ -225,12 +227,19 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 	}
 	if streamed {
-		if err := h.answerStreamed(ctx, name, body, a); err != nil {
+		err := h.permit(ctx, r, a, signer, "stator:"+strings.TrimPrefix(name, "Stator."))
+		if err == nil {
+			err = h.answerStreamed(ctx, name, body, a)
+		}
+		if err != nil {
 			h.fail(ctx, a, media, &of, err)
 		}
 		return
 	}
 	caller := ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
+	if h.identify != nil {
+		h.identifyCaller(&caller, r, a, signer)
+	}
 	if of.trace != nil {
 		caller.Used = of.trace.used
 	}

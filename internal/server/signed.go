@@ -7,6 +7,7 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 )
@@ -64,31 +65,63 @@ func readSigner(v *auth.Verifier, r *door.Request, body []byte, service string) 
 // maxReportBody is the size limit of the body of a request for a report, which needs none.
 const maxReportBody = 64 << 10
 
-// checkSigner returns the error of a request with a small body that is not signed.
-func checkSigner(v *auth.Verifier, r *door.Request) error {
+// checkSigner returns the signer of a request with a small body, or the error of one that is
+// not signed.
+func checkSigner(v *auth.Verifier, r *door.Request) (auth.Signer, error) {
 	if v == nil {
-		_, err := readSigner(nil, r, nil, serviceDynamoDB)
-		return err
+		return readSigner(nil, r, nil, serviceDynamoDB)
 	}
 	body, err := r.Read(maxReportBody, nil)
 	if err != nil {
-		return &apierror.Error{Code: "SerializationException", Status: http.StatusBadRequest, Message: "The body of the request could not be read, or is too large."}
+		return auth.Signer{}, &apierror.Error{Code: "SerializationException", Status: http.StatusBadRequest, Message: "The body of the request could not be read, or is too large."}
 	}
-	_, err = readSigner(v, r, body, serviceDynamoDB)
-	return err
+	return readSigner(v, r, body, serviceDynamoDB)
 }
 
-// checkReader returns the error of a request that may not read the metrics.
-func checkReader(v *auth.Verifier, r *door.Request) error {
-	if v == nil || !r.Repeats("Authorization") && v.VerifyPassword(r.Header("Authorization")) {
-		return nil
+// checkReader returns who reads the metrics, or the error of a request that may not.
+func checkReader(v *auth.Verifier, r *door.Request) (auth.Signer, error) {
+	if v == nil {
+		return auth.Signer{}, nil
+	}
+	if !r.Repeats("Authorization") {
+		if signer, ok := v.VerifyPassword(r.Header("Authorization")); ok {
+			return signer, nil
+		}
 	}
 	return checkSigner(v, r)
 }
 
+// Permitted returns a handler that lets each principal do what its policies allow: identify
+// returns the identity of one by its ARN. Signatures must be verified.
+func (h *Handler) Permitted(identify func(arn string) *principals.Identity) *Handler {
+	permitted := *h
+	permitted.identify = identify
+	return &permitted
+}
+
+// permit checks that the signer of a request that is not an operation may do something.
+func (h *Handler) permit(ctx context.Context, r *door.Request, a *door.Reply, signer auth.Signer, action string) error {
+	if h.identify == nil {
+		return nil
+	}
+	caller := ops.Caller{Region: signer.Region}
+	h.identifyCaller(&caller, r, a, signer)
+	return h.service.Permit(ops.WithCaller(ctx, caller), action)
+}
+
+// identifyCaller says who sends a request, and how, if that matters.
+func (h *Handler) identifyCaller(c *ops.Caller, r *door.Request, a *door.Reply, signer auth.Signer) {
+	c.Identity, c.ID = h.identify(signer.Principal), a.ID
+	c.SourceIP, c.UserAgent, c.Secure = r.Remote, string(r.Header("User-Agent")), r.Secure
+}
+
 // answerMetrics answers with the metrics, if the client may read them.
 func (h *Handler) answerMetrics(ctx context.Context, r *door.Request, a *door.Reply) {
-	if err := checkReader(h.verifier, r); err != nil {
+	signer, err := checkReader(h.verifier, r)
+	if err == nil {
+		err = h.permit(ctx, r, a, signer, "stator:GetMetrics")
+	}
+	if err != nil {
 		h.fail(ctx, a, typePlain, &apiRequest{operation: "metrics"}, err)
 		return
 	}

@@ -46,7 +46,9 @@ type conn struct {
 	rest   int64 // bytes of the body that have not been read into buf
 	broken bool  // reading the body failed
 
-	host string // of the last request; most connections use one host only
+	host   string // of the last request; most connections use one host only
+	remote string // the IP address of the client
+	secure bool   // the connection has TLS
 
 	wasCut atomic.Bool // the body was evicted
 
@@ -94,6 +96,7 @@ func (c *conn) serve() {
 	if !c.handshake() {
 		return
 	}
+	c.remote = addressOf(c.nc.RemoteAddr().String())
 	for first := true; ; first = false {
 		if c.r == c.w && !c.waitForRequest(first) {
 			return
@@ -121,6 +124,7 @@ func (c *conn) handshake() bool {
 	if !ok {
 		return true
 	}
+	c.secure = true
 	c.readUntil(c.last, c.s.times.head)
 	return secure.HandshakeContext(c.s.ctx) == nil
 }
@@ -189,7 +193,7 @@ func (c *conn) read(r *Request, first bool) verdict {
 		c.host = string(host)
 	}
 	r.Method, r.Path, r.EscapedPath, r.Host = "POST", "/", "/", c.host
-	r.Length = h.length
+	r.Length, r.Remote, r.Secure = h.length, c.remote, c.secure
 	if h.chunked {
 		r.Length = -1
 	}
@@ -320,6 +324,23 @@ func (c *conn) pass() bool {
 	}
 	read := append([]byte(nil), c.buf[c.r:c.w]...)
 	return c.s.handoff.offer(&countedConn{&replayConn{Conn: c.nc, read: read}, sync.OnceFunc(c.s.limit.ended)})
+}
+
+type secureKey struct{}
+
+// markSecure marks the context of a connection that has TLS, which net/http does not see.
+func markSecure(ctx context.Context, nc net.Conn) context.Context {
+	if counted, ok := nc.(*countedConn); ok {
+		if replayed, ok := counted.Conn.(*replayConn); ok && isSecure(replayed.Conn) {
+			return context.WithValue(ctx, secureKey{}, true)
+		}
+	}
+	return ctx
+}
+
+func isSecure(nc net.Conn) bool {
+	_, ok := nc.(interface{ HandshakeContext(context.Context) error })
+	return ok
 }
 
 // body is the body of a request that does not fit in the buffer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,8 @@ type Request struct {
 	EscapedPath         string // as it was sent
 	Host                string
 	Length              int64 // of the body; -1 is unknown
+	Remote              string // the IP address of the client; empty if it is not known
+	Secure              bool   // the connection has TLS
 
 	web   http.Header // if net/http has read the request
 	head  head        // if the door has read it
@@ -77,8 +80,17 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
 	x.Request.EscapedPath, x.Request.Host, x.Request.Length = r.URL.EscapedPath(), r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
+	x.Request.Remote, x.Request.Secure = addressOf(r.RemoteAddr), r.TLS != nil || r.Context().Value(secureKey{}) != nil
 	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
 	return x
+}
+
+// addressOf returns the IP address in an address with a port; empty if there is none.
+func addressOf(address string) string {
+	if parsed, err := netip.ParseAddrPort(address); err == nil {
+		return parsed.Addr().Unmap().WithZone("").String()
+	}
+	return ""
 }
 
 // End returns the exchange to its pool.

@@ -1,0 +1,243 @@
+// Package principals reads who may do what: a file of principals with their policies.
+//
+// It leaves who has signed a request to package auth, and what a request needs to the
+// operations.
+package principals
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/stator-db/stator/internal/language/policy"
+)
+
+// Identity is a principal with what applies to it.
+type Identity struct {
+	Principal *policy.Principal
+	UserID    string            // aws:userid
+	Tags      map[string]string // aws:PrincipalTag
+	Policies  policy.Policies   // but for that of the resource
+}
+
+// Set has the identities of a file. It does not change.
+type Set struct {
+	users map[string]*entry // by ARN
+	roles map[string]*entry
+	files []string
+}
+
+// entry is a principal of a file.
+type entry struct {
+	ARN      string            `yaml:"arn"`
+	Policies []string          `yaml:"policies"`
+	Boundary string            `yaml:"boundary"`
+	Tags     map[string]string `yaml:"tags"`
+	Sessions []session         `yaml:"sessions"`
+
+	identity []*policy.Document
+	boundary *policy.Document
+	sessions map[string][]*policy.Document
+}
+
+// session is a session of a role with policies of its own.
+type session struct {
+	Name     string   `yaml:"name"`
+	Policies []string `yaml:"policies"`
+}
+
+const (
+	maxFile       = 4 << 20
+	maxPrincipals = 100_000
+)
+
+// Read reads a file of principals, and the policies that it names by their paths, which are
+// relative to the file.
+func Read(path string) (*Set, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Principals []*entry `yaml:"principals"`
+	}
+	if err := yaml.NewDecoder(strings.NewReader(string(text)), yaml.Strict()).Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %s", path, reword(err))
+	}
+	if len(file.Principals) > maxPrincipals {
+		return nil, fmt.Errorf("%s has %d principals; at most %d are possible", path, len(file.Principals), maxPrincipals)
+	}
+	s := &Set{users: make(map[string]*entry), roles: make(map[string]*entry), files: []string{path}}
+	load := loader{folder: filepath.Dir(path), parsed: make(map[string]*policy.Document)}
+	for i, e := range file.Principals {
+		if e == nil {
+			return nil, fmt.Errorf("%s: principal %d is empty", path, i+1)
+		}
+		if err := s.add(e, &load); err != nil {
+			return nil, fmt.Errorf("%s: principal %d (%s): %w", path, i+1, e.ARN, err)
+		}
+	}
+	s.files = append(s.files, load.files...)
+	return s, nil
+}
+
+// reword returns an error of the YAML library with its position in one line.
+func reword(err error) string {
+	var syntax yaml.Error
+	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
+		return err.Error()
+	}
+	at := syntax.GetToken().Position
+	return fmt.Sprintf("%d:%d: %s", at.Line, at.Column, syntax.GetMessage())
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%s is a folder, or is larger than %d bytes", path, maxFile)
+	}
+	return os.ReadFile(path) //nolint:gosec // the operator names it
+}
+
+// loader reads each policy once.
+type loader struct {
+	folder string
+	parsed map[string]*policy.Document
+	files  []string
+}
+
+func (l *loader) read(kind policy.Kind, name string) (*policy.Document, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.folder, path)
+	}
+	key := fmt.Sprint(kind, path)
+	if d, ok := l.parsed[key]; ok {
+		return d, nil
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := policy.Parse(kind, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	l.parsed[key] = d
+	l.files = append(l.files, path)
+	return d, nil
+}
+
+func (l *loader) readAll(kind policy.Kind, names []string) (all []*policy.Document, err error) {
+	for _, name := range names {
+		d, err := l.read(kind, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// add adds a principal with its policies.
+func (s *Set) add(e *entry, load *loader) (err error) {
+	isRole := strings.Contains(e.ARN, ":role/")
+	into := s.users
+	if isRole {
+		into = s.roles
+		// A role is known by the sessions that assume it.
+		name := e.ARN[strings.LastIndexByte(e.ARN, '/')+1:]
+		account := strings.TrimPrefix(strings.Split(e.ARN, ":role/")[0], "arn:aws:iam::")
+		if _, err := policy.NewPrincipal("arn:aws:sts::"+account+":assumed-role/"+name+"/session", e.ARN); err != nil {
+			return errors.New("this is not the ARN of a role, as in arn:aws:iam::000000000000:role/NAME")
+		}
+	} else if _, err := policy.NewPrincipal(e.ARN, ""); err != nil {
+		return err
+	}
+	if into[e.ARN] != nil {
+		return errors.New("it is in the file twice")
+	}
+	if len(e.Sessions) > 0 && !isRole {
+		return errors.New("only a role has sessions")
+	}
+	if e.identity, err = load.readAll(policy.Identity, e.Policies); err != nil {
+		return err
+	}
+	if e.Boundary != "" {
+		if e.boundary, err = load.read(policy.Boundary, e.Boundary); err != nil {
+			return err
+		}
+	}
+	e.sessions = make(map[string][]*policy.Document)
+	for _, one := range e.Sessions {
+		if one.Name == "" || len(one.Policies) == 0 || e.sessions[one.Name] != nil {
+			return fmt.Errorf("session %q: a session has a name of its own, and policies", one.Name)
+		}
+		if e.sessions[one.Name], err = load.readAll(policy.Session, one.Policies); err != nil {
+			return err
+		}
+	}
+	into[e.ARN] = e
+	return nil
+}
+
+// Files returns the paths of all files that were read.
+func (s *Set) Files() []string { return s.files }
+
+// Identity returns the identity of a principal. One that the file does not have has no
+// policies: then only its account's root user may do anything. Without a set, which is nil,
+// the result is nil: everything is allowed.
+func (s *Set) Identity(arn string) (*Identity, error) {
+	if s == nil {
+		return nil, nil
+	}
+	p, err := policy.NewPrincipal(arn, "")
+	if err != nil {
+		return nil, err
+	}
+	found := &Identity{Principal: p}
+	var e *entry
+	switch p.Kind {
+	case policy.AssumedRole:
+		e = s.role(p)
+		session := arn[strings.LastIndexByte(arn, '/')+1:]
+		found.UserID = p.Name + ":" + session
+		if e != nil {
+			found.Policies.Session = e.sessions[session]
+		}
+	case policy.User:
+		e = s.users[arn]
+		found.UserID = p.Name
+	case policy.Root:
+		e = s.users[arn]
+		found.UserID = p.Account
+	}
+	if e != nil {
+		found.Tags = e.Tags
+		found.Policies.Identity, found.Policies.Boundary = e.identity, e.boundary
+	}
+	return found, nil
+}
+
+// role returns the role of a session. The ARN of a session does not have the path of its
+// role.
+func (s *Set) role(p *policy.Principal) *entry {
+	if e := s.roles[p.RoleARN]; e != nil {
+		return e
+	}
+	for arn, e := range s.roles {
+		if strings.HasPrefix(arn, "arn:aws:iam::"+p.Account+":role/") && strings.HasSuffix(arn, "/"+p.Name) {
+			p.RoleARN = arn
+			return e
+		}
+	}
+	return nil
+}
