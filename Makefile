@@ -63,7 +63,7 @@ vet:
 # These run without the race detector: packages that start no goroutines, or whose tests send one
 # request after the other (SEQUENTIAL); single tests that take a minute with it, and whose code others run with it (SLOW);
 # and tests that count allocations, or that it does not allow.
-SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire
+SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire
 SLOW       := TestActivitiesAreBounded|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDeletesWithoutSpaceForCompactions|TestHeatIsAsMeasured|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestPointsAreBounded|TestProveFindsWrongPredictions|TestProveModels|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestSmallBatchesDoNotWaitForMemory|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
 SLOW_APPS  := TestCrashAtEveryWrite|TestCrashFindsFaults
 OTHERS      = $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
