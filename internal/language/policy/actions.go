@@ -40,17 +40,17 @@ var resourceShapes = []struct {
 	name  string
 	arn   string
 }{
-	{onTable, "table", "arn:+:dynamodb:+:+:table/+"},
-	{onIndex, "index", "arn:+:dynamodb:+:+:table/+/index/+"},
-	{onStream, "stream", "arn:+:dynamodb:+:+:table/+/stream/+"},
-	{onBackup, "backup", "arn:+:dynamodb:+:+:table/+/backup/+"},
-	{onExport, "export", "arn:+:dynamodb:+:+:table/+/export/+"},
-	{onImport, "import", "arn:+:dynamodb:+:+:table/+/import/+"},
-	{onGlobalTable, "global table", "arn:+:dynamodb::+:global-table/+"},
+	{onTable, "a table", "arn:+:dynamodb:+:+:table/+"},
+	{onIndex, "an index", "arn:+:dynamodb:+:+:table/+/index/+"},
+	{onStream, "a stream", "arn:+:dynamodb:+:+:table/+/stream/+"},
+	{onBackup, "a backup", "arn:+:dynamodb:+:+:table/+/backup/+"},
+	{onExport, "an export", "arn:+:dynamodb:+:+:table/+/export/+"},
+	{onImport, "an import", "arn:+:dynamodb:+:+:table/+/import/+"},
+	{onGlobalTable, "a global table", "arn:+:dynamodb::+:global-table/+"},
 	{onNothing, `"*"`, "*"},
 }
 
-// String returns the names of the types.
+// String returns the names of the types, with their articles.
 func (t resourceTypes) String() string {
 	var names []string
 	for _, s := range resourceShapes {

@@ -85,8 +85,16 @@ func names(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// linted are the services of stator whose actions are not checked further.
-var linted = []string{"application-autoscaling", "cloudwatch"}
+// neverHave returns "it never has" or "they never have".
+func neverHave(all []*actionInfo) string {
+	if len(all) == 1 {
+		return "it never has"
+	}
+	return "they never have"
+}
+
+// otherServices are the services of stator, apart from DynamoDB. Their actions are not checked.
+var otherServices = []string{"application-autoscaling", "cloudwatch"}
 
 // checkActions finds actions that do not exist, and wildcards that stand for more than
 // they seem to.
@@ -95,7 +103,7 @@ func (c *checker) checkActions() {
 		p := &c.statement.Actions[i]
 		prefix, name, _ := strings.Cut(p.Text, ":")
 		switch all := p.expand(); {
-		case slices.Contains(linted, strings.ToLower(prefix)):
+		case slices.Contains(otherServices, strings.ToLower(prefix)):
 		case prefix != "*" && !strings.EqualFold(prefix, "dynamodb"):
 			c.add(p.Position, "other-service", SeverityNote, "", "%s is an action of another service, which stator never asks for", p.Text)
 		case len(all) > 0:
@@ -189,13 +197,13 @@ func (c *checker) checkResources() {
 	switch {
 	case len(never) == 0:
 	case len(never) == len(c.covered) && c.onlyDynamoDB():
-		c.add(s.Position, "never-matches", SeverityError, fmt.Sprintf("the resource of %s is a %s", names(actionNames(never)), needed),
+		c.add(s.Position, "never-matches", SeverityError, fmt.Sprintf("the resource of %s is %s", names(actionNames(never)), needed),
 			"the statement matches no request: its actions are never asked for on its resources")
 	case !c.named(never):
 		// A wildcard that stands for actions on other resources is the usual case.
 	default:
-		c.add(s.Position, "resource-type", SeverityWarning, fmt.Sprintf("give them a statement with a %s as the resource", needed),
-			"the statement never %s %s, because none of its resources can be a %s", c.does(), names(actionNames(never)), needed)
+		c.add(s.Position, "resource-type", SeverityWarning, fmt.Sprintf("give it a statement with %s as the resource", needed),
+			"the statement never %s %s, because none of its resources can be %s", c.does(), names(actionNames(never)), needed)
 	}
 }
 

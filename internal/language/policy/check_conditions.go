@@ -73,17 +73,18 @@ func (c *checker) checkWithout(k *Condition, info *conditionKey, with, without [
 	slices.SortStableFunc(without, func(a, b *actionInfo) int { return cmp.Compare(rank(a), rank(b)) })
 	list := names(actionNames(without))
 	switch {
-	case k.holdsAbsent() && c.statement.Effect == Allow && k.quantity == forAll && !k.ifExists:
-		c.add(k.Position, "for-all-values", SeverityWarning, `add "Null": {"`+k.Key+`": "false"}, or give these actions a statement of their own`,
-			"the statement allows %s without this condition: they never have %s, and ForAllValues is true for a missing key", list, info.name)
+	case k.holdsAbsent() && c.statement.Effect == Allow && k.quantity == forAll:
+		c.add(k.Position, "for-all-values", SeverityWarning, `add "Null": {"`+k.Key+`": "false"}, or give what never has the key a statement of its own`,
+			"the statement allows %s without this condition: %s %s, and ForAllValues is true for a missing key", list, neverHave(without), info.name)
+	case k.ifExists: // it says so
 	case k.holdsAbsent():
-		c.add(k.Position, "key-missing", SeverityWarning, "give these actions a statement of their own",
-			"the statement %s %s without this condition: they never have %s, and %s is true for a missing key", c.does(), list, info.name, k.Operator)
+		c.add(k.Position, "key-missing", SeverityWarning, "give what never has the key a statement of its own",
+			"the statement %s %s without this condition: %s %s, and %s is true for a missing key", c.does(), list, neverHave(without), info.name, k.Operator)
 	case len(with) == 0 && c.onlyDynamoDB():
 		c.add(k.Position, "never-matches", SeverityError, "", "the statement matches no request: its actions never have %s", info.name)
 	case c.named(without):
-		c.add(k.Position, "key-of-other-action", SeverityWarning, "give these actions a statement of their own",
-			"the statement never %s %s: they never have %s", c.does(), list, info.name)
+		c.add(k.Position, "key-of-other-action", SeverityWarning, "give what never has the key a statement of its own",
+			"the statement never %s %s: %s %s", c.does(), list, neverHave(without), info.name)
 	}
 }
 

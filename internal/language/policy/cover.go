@@ -64,7 +64,7 @@ func (g *glob) covers(inner *glob) bool {
 }
 
 // canMatch reports whether a text of a shape can match the pattern. In a shape, +
-// stands for at least one character other than a slash or a colon.
+// stands for at least one character other than a slash.
 func (g *glob) canMatch(shape string) bool {
 	a := g.chars()
 	if len(a)*len(shape) > maxPatternWork {
@@ -103,7 +103,7 @@ func (g *glob) canMatch(shape string) bool {
 			return match(state{s.i, after, false})
 		}
 		if c == '+' {
-			return (a[s.i].kind == globOne || a[s.i].char != '/' && a[s.i].char != ':') && match(state{s.i + 1, s.j, true})
+			return (a[s.i].kind == globOne || a[s.i].char != '/') && match(state{s.i + 1, s.j, true})
 		}
 		return (a[s.i].kind == globOne || a[s.i].char == c) && match(state{s.i + 1, after, false})
 	}

@@ -21,18 +21,18 @@ const (
 	familyNull
 )
 
-// comparison is the order that an operator for numbers or dates asks for.
-type comparison byte
+// relation is the order that an operator for numbers or dates asks for.
+type relation byte
 
 const (
-	equal comparison = iota
+	equal relation = iota
 	less
 	lessOrEqual
 	greater
 	greaterOrEqual
 )
 
-func (c comparison) holds(order int) bool {
+func (c relation) holds(order int) bool {
 	switch c {
 	case less:
 		return order < 0
@@ -50,7 +50,7 @@ func (c comparison) holds(order int) bool {
 // operator is a condition operator without prefix and suffix.
 type operator struct {
 	family  family
-	compare comparison
+	compare relation
 	negated bool
 }
 

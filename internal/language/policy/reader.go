@@ -40,8 +40,8 @@ func (n *jsonNode) is() string {
 	return [...]string{"an object", "a list", "a string", "a number or a boolean", "null"}[n.kind]
 }
 
-// jsonReader reads text that is valid JSON.
-type jsonReader struct {
+// nodeReader reads text that is valid JSON.
+type nodeReader struct {
 	text    []byte
 	at      int
 	tooDeep bool // a value is nested too deeply
@@ -54,7 +54,7 @@ type jsonReader struct {
 // readJSON returns the value of a text, or the offset and description of what is
 // wrong with it.
 func readJSON(text []byte) (node *jsonNode, where Position, fault string) {
-	r := &jsonReader{text: text, lineAt: Position{1, 1}}
+	r := &nodeReader{text: text, lineAt: Position{1, 1}}
 	if !utf8.Valid(text) {
 		at := 0
 		for at < len(text) {
@@ -87,7 +87,7 @@ func readJSON(text []byte) (node *jsonNode, where Position, fault string) {
 
 // position returns the line and column of an offset, which is not before the last one
 // that was asked for.
-func (r *jsonReader) position(at int) Position {
+func (r *nodeReader) position(at int) Position {
 	for r.known < at {
 		c, size := utf8.DecodeRune(r.text[r.known:])
 		r.known += size
@@ -99,14 +99,14 @@ func (r *jsonReader) position(at int) Position {
 	return r.lineAt
 }
 
-func (r *jsonReader) space() {
+func (r *nodeReader) space() {
 	for r.at < len(r.text) && strings.IndexByte(" \t\r\n", r.text[r.at]) >= 0 {
 		r.at++
 	}
 }
 
 // skip passes over white space and one byte.
-func (r *jsonReader) skip() byte {
+func (r *nodeReader) skip() byte {
 	r.space()
 	c := r.text[r.at]
 	r.at++
@@ -115,7 +115,7 @@ func (r *jsonReader) skip() byte {
 
 // value reads the value at the current place. Below maxNesting nothing is kept, so
 // that the depth of the recursion is bounded.
-func (r *jsonReader) value(depth int) *jsonNode {
+func (r *nodeReader) value(depth int) *jsonNode {
 	r.space()
 	start := r.at
 	n := &jsonNode{at: r.position(start)}
@@ -154,7 +154,7 @@ func (r *jsonReader) value(depth int) *jsonNode {
 
 // more reports whether another member or element follows, and passes over what is
 // between them, or over the end.
-func (r *jsonReader) more(end byte) bool {
+func (r *nodeReader) more(end byte) bool {
 	if r.tooDeep {
 		return false
 	}
@@ -171,7 +171,7 @@ func (r *jsonReader) more(end byte) bool {
 }
 
 // str reads a string.
-func (r *jsonReader) str() string {
+func (r *nodeReader) str() string {
 	start := r.at
 	escaped := false
 	for r.at++; r.text[r.at] != '"'; r.at++ {
