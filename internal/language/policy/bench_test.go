@@ -88,3 +88,31 @@ func TestEvaluateIsLazy(t *testing.T) {
 		t.Errorf("%v, and %d keys were looked up", v, r.Context.(*lazyContext).asked)
 	}
 }
+
+// The largest documents that repeat one thing are parsed and checked without much work.
+func BenchmarkLargest(b *testing.B) {
+	fill := func(before, each, after string) []byte {
+		text := before
+		for len(text)+len(each)+len(after) < MaxBytes {
+			text += each
+		}
+		return []byte(text + after)
+	}
+	for name, text := range map[string][]byte{
+		"statements": fill(`{"Statement": [{"Effect":"Deny","Action":"dynamodb:GetItem","Resource":"*"}`, `,{"Effect":"Allow","Action":"dynamodb:G*","Resource":"*"},{"Effect":"Deny","Action":"dynamodb:GetI*","Resource":"*"}`, `]}`),
+		"members":    fill(`{"Statement": [`, `{"Efect":1},`, `1]}`),
+		"operators":  fill(`{"Statement": {"Effect":"Allow","Action":"*","Resource":"*","Condition":{`, `"StrinEquals":{},`, `"Bool":{}}}}`),
+		"stars":      fill(`{"Version":"2012-10-17","Statement": {"Effect":"Allow","Action":"dynamodb:*","Resource":"arn:aws:dynamodb:us-east-1:111122223333:table/`, "*?", `","Condition":{"StringEquals":{"aws:username":"*"}}}}`),
+		"literals":   fill(`{"Statement": {"Effect":"Allow","Action":"dynamodb:*","Resource":"*","Condition":{"StringEquals":{"aws:username":"`, "*", `"}}}}`),
+		"values":     fill(`{"Statement": {"Effect":"Allow","Action":"dynamodb:*","Resource":"*","Condition":{"StringEquals":{"aws:username":["x"`, `,"y"`, `]},"StringNotEquals":{"aws:username":["x","y"]}}}}`),
+		"keys":       fill(`{"Statement": {"Effect":"Allow","Action":"dynamodb:*","Resource":"*","Condition":{"StringEquals":{`, `"aws:x":"y",`, `"aws:z":""}}}}`),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if doc, err := Parse(Identity, text); err == nil {
+					Check(doc)
+				}
+			}
+		})
+	}
+}

@@ -30,7 +30,7 @@ type Finding struct {
 // Check finds statements of a valid document that do not do what they seem to do. The
 // findings are in the order of the text.
 func Check(d *Document) []*Finding {
-	c := &checker{doc: d, findings: []*Finding{}}
+	c := &checker{doc: d, findings: []*Finding{}, bodies: make(map[string]int)}
 	for i, s := range d.Statements {
 		c.index, c.statement = i, s
 		c.covered = s.expandActions()
@@ -58,7 +58,8 @@ type checker struct {
 	findings  []*Finding
 	index     int
 	statement *Statement
-	covered   []*actionInfo // actions of DynamoDB that the statement is about
+	covered   []*actionInfo  // actions of DynamoDB that the statement is about
+	bodies    map[string]int // the lines of the statements before, by their members
 }
 
 func (c *checker) add(at Position, rule string, severity Severity, try, format string, args ...any) {
@@ -277,12 +278,13 @@ func (c *checker) checkVariables() {
 func (c *checker) checkOthers() {
 	s := c.statement
 	own := s.body()
-	for i, other := range c.doc.Statements {
-		switch {
-		case i < c.index && other.Effect == s.Effect && other.body() == own:
-			c.add(s.Position, "duplicate", SeverityWarning, "remove one of them", "the statement is the same as the one in line %d", other.Line)
-			return
-		case s.Effect == Allow && other.Effect == Deny && other.shadows(s):
+	if line, ok := c.bodies[own]; ok {
+		c.add(s.Position, "duplicate", SeverityWarning, "remove one of them", "the statement is the same as the one in line %d", line)
+		return
+	}
+	c.bodies[own] = s.Line
+	for _, other := range c.doc.Statements {
+		if s.Effect == Allow && other.Effect == Deny && other.shadows(s) {
 			c.add(s.Position, "shadowed", SeverityWarning, "remove one of them, or give the Deny a condition",
 				"the statement allows nothing: the Deny in line %d covers all of it", other.Line)
 			return

@@ -36,7 +36,8 @@ func (c *checker) checkKeys() {
 			continue
 		}
 		c.checkMultiple(k, info)
-		if info.set == 0 || k.op.family == familyNull || c.requiresKey(k.key) {
+		// A condition that the key is there says what is missing for the others too.
+		if info.set == 0 || k.op.family == familyNull && k.holdsAbsent() || k.op.family != familyNull && c.requiresKey(k.key) {
 			continue
 		}
 		var without, with []*actionInfo
@@ -62,9 +63,10 @@ func (c *checker) requiresKey(key string) bool {
 // checkWithout reports a condition for which some actions of the statement never have
 // the key.
 func (c *checker) checkWithout(k *Condition, info *conditionKey, with, without []*actionInfo) {
-	// SearchVectors is never allowed with such a condition.
-	if c.statement.Effect == Allow && info.fine {
-		without = slices.DeleteFunc(slices.Clone(without), func(a *actionInfo) bool { return a.name == "SearchVectors" && len(c.covered) > 1 })
+	// An Allow with such a key never allows SearchVectors, whatever the operator.
+	if i := slices.IndexFunc(without, func(a *actionInfo) bool { return a.name == searchVectors }); i >= 0 && c.statement.Effect == Allow && info.fine && k.holdsAbsent() {
+		c.checkExcluded(k, info, with, without[i:i+1])
+		without = slices.Delete(slices.Clone(without), i, i+1)
 	}
 	if len(without) == 0 {
 		return
@@ -80,11 +82,19 @@ func (c *checker) checkWithout(k *Condition, info *conditionKey, with, without [
 	case k.holdsAbsent():
 		c.add(k.Position, "key-missing", SeverityWarning, "give what never has the key a statement of its own",
 			"the statement %s %s without this condition: %s %s, and %s is true for a missing key", c.does(), list, neverHave(without), info.name, k.Operator)
-	case len(with) == 0 && c.onlyDynamoDB():
+	default:
+		c.checkExcluded(k, info, with, without)
+	}
+}
+
+// checkExcluded reports actions that the statement never matches because of a condition.
+func (c *checker) checkExcluded(k *Condition, info *conditionKey, with, without []*actionInfo) {
+	switch {
+	case len(with) == 0 && len(without) == len(c.covered) && c.onlyDynamoDB():
 		c.add(k.Position, "never-matches", SeverityError, "", "the statement matches no request: its actions never have %s", info.name)
 	case c.named(without):
 		c.add(k.Position, "key-of-other-action", SeverityWarning, "give what never has the key a statement of its own",
-			"the statement never %s %s: %s %s", c.does(), list, neverHave(without), info.name)
+			"the statement never %s %s: %s %s", c.does(), names(actionNames(without)), neverHave(without), info.name)
 	}
 }
 

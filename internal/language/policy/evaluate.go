@@ -2,9 +2,9 @@ package policy
 
 // Request is what a principal wants to do.
 type Request struct {
-	Principal *Principal
-	Action    string // such as dynamodb:GetItem
-	Resource  string // an ARN, or * for actions on no resource
+	Principal *Principal // nil is refused
+	Action    string     // such as dynamodb:GetItem
+	Resource  string     // an ARN, or * for actions on no resource
 
 	// ResourceAccount is the account that owns the resource. Empty is the account of
 	// the principal.
@@ -80,31 +80,31 @@ func (p *Policies) Evaluate(r *Request) Verdict {
 	root := r.Principal != nil && r.Principal.Kind == Root
 	switch {
 	case r.otherAccount() && !identity.allowed && !root:
-		return refused(NoIdentityAllows, Identity)
+		return noStatement(NoIdentityAllows, Identity)
 	case r.otherAccount() && !resource.allowed:
-		return refused(NoResourceAllows, Resource)
+		return noStatement(NoResourceAllows, Resource)
 	case identity.allowed:
 		v = identity.verdict(AllowedByIdentity, Identity)
 	case resource.allowed:
 		v = resource.verdict(AllowedByResource, Resource)
 	case root:
-		v = refused(AllowedAsRoot, Identity)
+		v = noStatement(AllowedAsRoot, Identity)
 	default:
-		return refused(NoIdentityAllows, Identity)
+		return noStatement(NoIdentityAllows, Identity)
 	}
 	switch {
 	case p.Boundary != nil && !boundary.allowed:
-		return refused(NoBoundaryAllows, Boundary)
+		return noStatement(NoBoundaryAllows, Boundary)
 	case len(p.Session) > 0 && !session.allowed:
-		return refused(NoSessionAllows, Session)
+		return noStatement(NoSessionAllows, Session)
 	}
 	return v
 }
 
 // otherAccount reports whether the resource belongs to another account than the
-// principal.
+// principal. A request without a principal belongs to none.
 func (r *Request) otherAccount() bool {
-	return r.ResourceAccount != "" && r.Principal != nil && r.ResourceAccount != r.Principal.Account
+	return r.Principal == nil || r.ResourceAccount != "" && r.ResourceAccount != r.Principal.Account
 }
 
 // decision is what the documents of one kind say about a request.
@@ -118,7 +118,8 @@ func (d *decision) verdict(reason Reason, kind Kind) Verdict {
 	return Verdict{reason, kind, d.document, d.statement, d.sid}
 }
 
-func refused(reason Reason, kind Kind) Verdict {
+// noStatement returns a verdict that no statement decided.
+func noStatement(reason Reason, kind Kind) Verdict {
 	return Verdict{Reason: reason, Kind: kind, Statement: -1}
 }
 
@@ -204,9 +205,11 @@ func (s *Statement) matchesResource(r *Request) bool {
 	return found != s.NotResource
 }
 
+const searchVectors = "SearchVectors"
+
 // excluded reports whether the statement cannot allow the request because it
 // restricts items or attributes: SearchVectors has no such keys, and is allowed by
 // statements without them only.
 func (s *Statement) excluded(r *Request) bool {
-	return s.fineGrained && s.Effect == Allow && equalFold(r.Action, "dynamodb:SearchVectors")
+	return s.fineGrained && s.Effect == Allow && equalFold(r.Action, service+searchVectors)
 }

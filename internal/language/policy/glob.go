@@ -54,12 +54,12 @@ func (p *globPart) value(ctx Context) (string, bool) {
 	}
 	v := lookup(ctx, p.text)
 	switch {
+	case !v.Present():
+		return p.preset, p.hasPreset
 	case v.multi: // a variable stands for one value
 		return "", false
-	case v.Present():
-		return v.one, true
 	default:
-		return p.preset, p.hasPreset
+		return v.one, true
 	}
 }
 
@@ -139,23 +139,26 @@ func lower(c byte) byte {
 // compileGlob makes a glob of a text. Without wildcards, * and ? are literal; without
 // variables, ${ is.
 func compileGlob(text string, wildcards, variables bool) (g glob, fault string) {
-	literal := func(s string) {
-		if s == "" {
-			return
+	var literal strings.Builder
+	add := func(p globPart) {
+		if literal.Len() > 0 {
+			g.parts = append(g.parts, globPart{text: literal.String()})
+			literal.Reset()
 		}
-		if n := len(g.parts); n > 0 && g.parts[n-1].kind == globLiteral {
-			g.parts[n-1].text += s
-			return
+		if n := len(g.parts); p.kind == globAny && n > 0 && g.parts[n-1].kind == globAny {
+			return // ** is the same as *
 		}
-		g.parts = append(g.parts, globPart{text: s})
+		if p.kind != globLiteral {
+			g.parts = append(g.parts, p)
+		}
 	}
 	for rest := text; rest != ""; {
 		i := strings.IndexAny(rest, "*?$")
 		if i < 0 {
-			literal(rest)
+			literal.WriteString(rest)
 			break
 		}
-		literal(rest[:i])
+		literal.WriteString(rest[:i])
 		c := rest[i]
 		rest = rest[i+1:]
 		switch {
@@ -166,25 +169,24 @@ func compileGlob(text string, wildcards, variables bool) (g glob, fault string) 
 			}
 			rest = after
 			if inside == "*" || inside == "?" || inside == "$" {
-				literal(inside)
+				literal.WriteString(inside)
 				continue
 			}
 			p, fault := compileVariable(inside)
 			if fault != "" {
 				return g, fault
 			}
-			g.parts = append(g.parts, p)
+			add(p)
 			g.vars = true
 		case c == '*' && wildcards:
-			if n := len(g.parts); n == 0 || g.parts[n-1].kind != globAny {
-				g.parts = append(g.parts, globPart{kind: globAny})
-			}
+			add(globPart{kind: globAny})
 		case c == '?' && wildcards:
-			g.parts = append(g.parts, globPart{kind: globOne})
+			add(globPart{kind: globOne})
 		default:
-			literal(string(c))
+			literal.WriteByte(c)
 		}
 	}
+	add(globPart{}) // what is left of the literal
 	return g, ""
 }
 

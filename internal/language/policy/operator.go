@@ -21,18 +21,18 @@ const (
 	familyNull
 )
 
-// relation is the order that an operator for numbers or dates asks for.
-type relation byte
+// orderTest is the order that an operator for numbers or dates asks for.
+type orderTest byte
 
 const (
-	equal relation = iota
+	equal orderTest = iota
 	less
 	lessOrEqual
 	greater
 	greaterOrEqual
 )
 
-func (c relation) holds(order int) bool {
+func (c orderTest) holds(order int) bool {
 	switch c {
 	case less:
 		return order < 0
@@ -50,7 +50,7 @@ func (c relation) holds(order int) bool {
 // operator is a condition operator without prefix and suffix.
 type operator struct {
 	family  family
-	compare relation
+	compare orderTest
 	negated bool
 }
 

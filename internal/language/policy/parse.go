@@ -66,6 +66,9 @@ func (p *documentParser) fault(at Position, code FaultCode, format string, args 
 	return f
 }
 
+// full reports whether enough faults were found.
+func (p *documentParser) full() bool { return len(p.faults) >= maxFaults }
+
 func (p *documentParser) missing(at Position, field string) {
 	f := p.fault(at, FaultMissing, "%s is missing", field)
 	f.service = "Missing required field " + field
@@ -106,6 +109,9 @@ func (p *documentParser) document() {
 		p.statement(s)
 	case s.kind == jsonList:
 		for _, e := range s.list {
+			if p.full() {
+				break
+			}
 			p.statement(e)
 		}
 	default:
@@ -119,6 +125,8 @@ func (p *documentParser) members(n *jsonNode, of string, known []string) map[str
 	found := make(map[string]*jsonNode, len(n.members))
 	for _, m := range n.members {
 		switch {
+		case p.full():
+			return found
 		case !slices.Contains(known, m.name):
 			p.fault(m.at, FaultSyntax, "%s has no member %s%s", of, quote(m.name), didYouMean(m.name, known))
 		case found[m.name] != nil:
@@ -329,6 +337,9 @@ func (p *documentParser) conditions(s *Statement, n *jsonNode) {
 	}
 	seen := make(map[string]bool)
 	for _, m := range n.members {
+		if p.full() {
+			return
+		}
 		op, quantity, ifExists, ok := parseOperator(m.name)
 		switch {
 		case !ok:
