@@ -233,7 +233,7 @@ func actionNames(all []*actionInfo) []string {
 
 // conditionKey is a condition key that IAM knows.
 type conditionKey struct {
-	name   string // a / at its end stands for any name of a tag
+	name   string // a / or : at its end stands for any name after it
 	set    keySet // of a key that only some actions have
 	many   bool   // the key can have several values
 	absent bool   // IAM knows the key, but requests to stator never have it
@@ -298,16 +298,19 @@ var conditionKeys = []conditionKey{
 	{name: "aws:TokenIssueTime", absent: true},
 	{name: "aws:ViaAWSService", absent: true},
 	{name: "aws:VpcSourceIp", absent: true},
+	{name: "accounts.google.com:", absent: true},
+	{name: "cognito-identity.amazonaws.com:", absent: true},
+	{name: "graph.facebook.com:", absent: true},
+	{name: "saml:", absent: true},
+	{name: "sts:", absent: true},
+	{name: "www.amazon.com:", absent: true},
 }
 
 // keyInfo returns what is known of a key, in any case, or nil.
 func keyInfo(key string) *conditionKey {
 	for i := range conditionKeys {
 		k := &conditionKeys[i]
-		if equalFold(k.name, key) && !strings.HasSuffix(k.name, "/") {
-			return k
-		}
-		if strings.HasSuffix(k.name, "/") && len(key) > len(k.name) && equalFold(k.name, key[:len(k.name)]) {
+		if open := strings.ContainsAny(k.name[len(k.name)-1:], "/:"); open && len(key) > len(k.name) && hasPrefix(key, k.name, true) || !open && equalFold(k.name, key) {
 			return k
 		}
 	}

@@ -252,7 +252,7 @@ func (c *checker) checkVariables() {
 		}
 		for _, p := range g.parts {
 			if p.kind == globVar {
-				c.checkKeyName(at, "variable", p.text)
+				c.checkKeyName(at, "variable", p.text, !p.hasPreset)
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // checkKeyName finds a condition key that does not exist, or that requests to stator
-// never have.
-func (c *checker) checkKeyName(at Position, what, key string) {
+// never have. needed says that the statement does not match without it.
+func (c *checker) checkKeyName(at Position, what, key string, needed bool) {
 	k := keyInfo(key)
 	switch {
 	case k == nil:
@@ -21,8 +21,10 @@ func (c *checker) checkKeyName(at Position, what, key string) {
 			try = "did you mean " + near + "?"
 		}
 		c.add(at, "unknown-key", severity, try, "there is no condition key %s for DynamoDB; a request never has the %s", quote(key), what)
+	case k.absent && needed:
+		c.add(at, "absent-key", SeverityWarning, "", "requests to stator never have the %s %s, and the statement does not match without it", what, key)
 	case k.absent:
-		c.add(at, "absent-key", SeverityNote, "", "requests to stator never have the %s %s", what, k.name)
+		c.add(at, "absent-key", SeverityNote, "", "requests to stator never have the %s %s", what, key)
 	}
 }
 
@@ -30,7 +32,7 @@ func (c *checker) checkKeyName(at Position, what, key string) {
 // have.
 func (c *checker) checkKeys() {
 	for _, k := range c.statement.Conditions {
-		c.checkKeyName(k.Position, "key", k.Key)
+		c.checkKeyName(k.Position, "key", k.Key, !k.holdsAbsent())
 		info := keyInfo(k.Key)
 		if info == nil {
 			continue
