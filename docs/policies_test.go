@@ -2,11 +2,14 @@ package docs
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/cli"
 	"github.com/stator-db/stator/internal/language/policy"
 )
 
@@ -67,4 +70,21 @@ func findingOf(t *testing.T, rule, example string) *policy.Finding {
 		}
 	}
 	return nil
+}
+
+// The example of the page is found as it is printed there.
+func TestPolicyExample(t *testing.T) {
+	text := read(t, "policies.md")
+	_, document, _ := strings.Cut(text, "```json\n")
+	document, after, _ := strings.Cut(document, "```")
+	_, want, _ := strings.Cut(after, "$ stator policy check app.json\n")
+	want, _, _ = strings.Cut(want, "```")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("app.json", []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if code := cli.Run([]string{"policy", "check", "app.json"}, &out, io.Discard); code != 1 || out.String() != want {
+		t.Errorf("exit code %d, and the output is\n%s\nwant\n%s", code, out.String(), want)
+	}
 }

@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // Explanation is a verdict with all that led to it.
 type Explanation struct {
 	Verdict    Verdict          `json:"-"`
@@ -29,9 +31,10 @@ type StatementTrace struct {
 type ConditionTrace struct {
 	Operator string   `json:"operator"`
 	Key      string   `json:"key"`
-	Values   []string `json:"values"`  // of the statement
-	Present  bool     `json:"present"` // the request has the key
-	Request  []string `json:"request"` // the values of the request
+	Values   []string `json:"values"`             // of the statement
+	Resolved []string `json:"resolved,omitempty"` // the same with the values of variables, if there are any
+	Present  bool     `json:"present"`            // the request has the key
+	Request  []string `json:"request"`            // the values of the request
 	Holds    bool     `json:"holds"`
 	Note     string   `json:"note,omitempty"`
 }
@@ -93,6 +96,9 @@ func (s *Statement) trace(r *Request, bounded bool) StatementTrace {
 func (c *Condition) trace(ctx Context) ConditionTrace {
 	v := lookup(ctx, c.key)
 	t := ConditionTrace{Operator: c.Operator, Key: c.Key, Values: c.Values, Present: v.Present(), Request: v.All(), Holds: c.holds(ctx)}
+	if c.vars && c.unresolved(ctx) == "" {
+		t.Resolved = c.resolve(ctx)
+	}
 	switch name := c.unresolved(ctx); {
 	case c.op.family == familyNull:
 	case !v.Present() && c.ifExists:
@@ -107,4 +113,37 @@ func (c *Condition) trace(ctx Context) ConditionTrace {
 		t.Note = "the key can have several values, which an operator without ForAllValues or ForAnyValue never matches"
 	}
 	return t
+}
+
+// resolve returns the values of the condition with those of their variables.
+func (c *Condition) resolve(ctx Context) []string {
+	var all []string
+	for i := range c.globs {
+		all = append(all, c.globs[i].resolve(ctx))
+	}
+	for _, arn := range c.arns {
+		fields := make([]string, len(arn))
+		for i := range arn {
+			fields[i] = arn[i].resolve(ctx)
+		}
+		all = append(all, strings.Join(fields, ":"))
+	}
+	return all
+}
+
+// resolve returns the text of the glob with the values of its variables.
+func (g *glob) resolve(ctx Context) string {
+	var b strings.Builder
+	for i := range g.parts {
+		switch p := &g.parts[i]; p.kind {
+		case globAny:
+			b.WriteByte('*')
+		case globOne:
+			b.WriteByte('?')
+		default:
+			v, _ := p.value(ctx)
+			b.WriteString(v)
+		}
+	}
+	return b.String()
 }

@@ -160,9 +160,16 @@ func eachSeed(t *testing.T, seeds uint64, property func(t *testing.T, g policyGe
 	start := uint64(time.Now().UnixNano())
 	t.Logf("seeds from %d", start)
 	for i := range seeds {
-		property(t, policyGenerator{rand.New(rand.NewPCG(start+i, 0))})
+		func() {
+			defer func() {
+				if t.Failed() {
+					t.Logf("seed %d", start+i)
+				}
+			}()
+			property(t, policyGenerator{rand.New(rand.NewPCG(start+i, 0))})
+		}()
 		if t.Failed() {
-			t.Fatalf("seed %d", start+i)
+			return
 		}
 	}
 }

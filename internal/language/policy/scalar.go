@@ -139,15 +139,15 @@ func parseAddress(s string) (a address, ok bool) {
 	a.bits = 128
 	before, after, short := strings.Cut(s, "::")
 	if !short {
-		n, ok := parseGroups(s, &a.bytes)
+		n, ok := parseGroups(s, &a.bytes, true)
 		return a, ok && n == 16
 	}
 	if strings.Contains(after, "::") {
 		return a, false
 	}
 	var tail [16]byte
-	n, ok := parseGroups(before, &a.bytes)
-	m, ok2 := parseGroups(after, &tail)
+	n, ok := parseGroups(before, &a.bytes, false)
+	m, ok2 := parseGroups(after, &tail, true)
 	if !ok || !ok2 || n+m > 14 {
 		return a, false
 	}
@@ -155,12 +155,13 @@ func parseAddress(s string) (a address, ok bool) {
 	return a, true
 }
 
-// parseGroups reads groups of IPv6 into the first bytes of a, and returns how many.
-func parseGroups(s string, a *[16]byte) (n int, ok bool) {
+// parseGroups reads groups of IPv6 into the first bytes of a, and returns how many. The
+// last groups of an address may have the form of IPv4.
+func parseGroups(s string, a *[16]byte, last bool) (n int, ok bool) {
 	for more := s != ""; more; {
 		var group string
 		group, s, more = strings.Cut(s, ":")
-		if !more && strings.Contains(group, ".") && n <= 12 {
+		if last && !more && strings.Contains(group, ".") && n <= 12 {
 			return n + 4, parseIPv4(group, a[n:n+4])
 		}
 		if group == "" || len(group) > 4 || n == 16 {
