@@ -97,7 +97,8 @@ const (
 	onTableStream = onTable | onStream
 )
 
-// actions are the actions of DynamoDB, by the service authorization reference.
+// actions are the actions of DynamoDB, by the service authorization reference, which
+// also gives a table to SearchVectors; but a request asks for it on an index.
 var actions = []actionInfo{
 	{"AssociateTableReplica", LevelWrite, "replicas", onTable, 0},
 	{"BatchGetItem", LevelRead, "items", onTable, keyLeading | keyAttributes | keySelect | keyCapacity},
@@ -163,7 +164,7 @@ var actions = []actionInfo{
 	{"RestoreTableFromBackup", LevelWrite, "backups", onBackup | onTable, 0},
 	{"RestoreTableToPointInTime", LevelWrite, "backups", onTable, 0},
 	{"Scan", LevelRead, "items", onTable | onIndex, keysOfScan},
-	{"SearchVectors", LevelRead, "items", onTable | onIndex, 0},
+	{"SearchVectors", LevelRead, "items", onIndex, 0},
 	{"StartAwsBackupJob", LevelWrite, "backups", onTable, 0},
 	{"TagResource", LevelTagging, "tags", onTableStream, keyRequestTag | keyTagKeys},
 	{"UntagResource", LevelTagging, "tags", onTableStream, keyTagKeys},

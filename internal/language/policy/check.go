@@ -33,7 +33,7 @@ func Check(d *Document) []*Finding {
 	c := &checker{doc: d, findings: []*Finding{}, bodies: make(map[string]int)}
 	for i, s := range d.Statements {
 		c.index, c.statement = i, s
-		c.covered = s.expandActions()
+		c.covered, c.possible = s.expandActions(), nil
 		c.checkActions()
 		c.checkNegations()
 		c.checkResources()
@@ -59,6 +59,7 @@ type checker struct {
 	index     int
 	statement *Statement
 	covered   []*actionInfo  // actions of DynamoDB that the statement is about
+	possible  []*actionInfo  // those of them that are asked for on its resources
 	bodies    map[string]int // the lines of the statements before, by their members
 }
 
@@ -184,19 +185,18 @@ func (c *checker) checkResources() {
 		types |= p.glob.types()
 		c.checkTableWildcard(p)
 	}
-	if s.NotResource || s.NotAction {
-		return
-	}
 	var never []*actionInfo
 	needed := resourceTypes(0)
 	for _, a := range c.covered {
-		if a.types&types == 0 {
+		if a.types&types == 0 && !s.NotResource {
 			never = append(never, a)
 			needed |= a.types
+		} else {
+			c.possible = append(c.possible, a)
 		}
 	}
 	switch {
-	case len(never) == 0:
+	case len(never) == 0 || s.NotAction:
 	case len(never) == len(c.covered) && c.onlyDynamoDB():
 		c.add(s.Position, "never-matches", SeverityError, fmt.Sprintf("the resource of %s is %s", names(actionNames(never)), needed),
 			"the statement matches no request: its actions are never asked for on its resources")

@@ -43,7 +43,7 @@ func (c *checker) checkKeys() {
 			continue
 		}
 		var without, with []*actionInfo
-		for _, a := range c.covered {
+		for _, a := range c.possible {
 			if a.allKeys()&info.set == 0 {
 				without = append(without, a)
 			} else {
@@ -91,8 +91,18 @@ func (c *checker) checkWithout(k *Condition, info *conditionKey, with, without [
 
 // checkExcluded reports actions that the statement never matches because of a condition.
 func (c *checker) checkExcluded(k *Condition, info *conditionKey, with, without []*actionInfo) {
+	if c.statement.Effect == Deny && info.set == keyLeading && !c.named(without) {
+		// A Deny of all that concerns other partitions is expected to include what
+		// reads all of them.
+		without = slices.DeleteFunc(slices.Clone(without), func(a *actionInfo) bool { return a.subject != "items" })
+		if len(without) > 0 {
+			c.add(k.Position, "key-of-other-action", SeverityWarning, "deny it in a statement of its own",
+				"the statement never denies %s: %s %s", names(actionNames(without)), neverHave(without), info.name)
+		}
+		return
+	}
 	switch {
-	case len(with) == 0 && len(without) == len(c.covered) && c.onlyDynamoDB():
+	case len(with) == 0 && len(without) == len(c.possible) && c.onlyDynamoDB():
 		c.add(k.Position, "never-matches", SeverityError, "", "the statement matches no request: its actions never have %s", info.name)
 	case c.named(without):
 		c.add(k.Position, "key-of-other-action", SeverityWarning, "give what never has the key a statement of its own",
@@ -188,7 +198,7 @@ func (c *checker) checkAttributes() {
 		{keyReturn, "dynamodb:ReturnValues", `add "StringEqualsIfExists": {"dynamodb:ReturnValues": ["NONE", "UPDATED_OLD", "UPDATED_NEW"]}`, []string{"ALL_OLD", "ALL_NEW"}},
 	} {
 		var returning []string
-		for _, a := range c.covered {
+		for _, a := range c.possible {
 			if a.keys&r.set != 0 && (r.set == keySelect || a.level == LevelWrite) {
 				returning = append(returning, a.name)
 			}
