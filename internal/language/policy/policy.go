@@ -15,7 +15,7 @@ const (
 	Identity Kind = iota // of a user or a role: what it may do
 	Boundary             // permissions boundary: the most that identity policies can allow
 	Session              // given when a role was assumed: the most that the session may do
-	Resource             // of a table or a stream: who may use it
+	Resource             // of a table or a stream: which principals may use it
 )
 
 // String returns the name of the kind as messages of the service have it.

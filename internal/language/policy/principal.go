@@ -15,7 +15,7 @@ const (
 	Root // the root user of an account
 )
 
-// Principal is who makes a request. NewPrincipal makes one.
+// Principal makes a request. NewPrincipal reads one from its ARN.
 type Principal struct {
 	ARN     string
 	Account string
