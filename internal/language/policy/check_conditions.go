@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // checkKeyName finds a condition key that does not exist, or that requests to stator
@@ -175,9 +176,23 @@ func (k *Condition) contradicts(other *Condition) bool {
 	case k.op.family == familyString && other.op.family == familyString && !k.vars && !other.vars && !k.op.negated:
 		// Whether each value that the one needs is excluded by the other.
 		return !slices.ContainsFunc(k.Values, func(v string) bool { return slices.Contains(other.Values, v) != other.op.negated })
+	case k.op.family == familyNumber && other.op.family == familyNumber:
+		return emptyRange(k.op, k.numbers, other.op, other.numbers, decimal.compare)
+	case k.op.family == familyDate && other.op.family == familyDate:
+		return emptyRange(k.op, k.dates, other.op, other.dates, time.Time.Compare)
 	default:
 		return false
 	}
+}
+
+// emptyRange reports whether no value is below one of the values of one operator and above one
+// of the other's.
+func emptyRange[T any](below operator, upper []T, above operator, lower []T, compare func(T, T) int) bool {
+	if below.compare != less && below.compare != lessOrEqual || above.compare != greater && above.compare != greaterOrEqual {
+		return false
+	}
+	order := compare(slices.MinFunc(lower, compare), slices.MaxFunc(upper, compare))
+	return order > 0 || order == 0 && (below.compare == less || above.compare == greater)
 }
 
 // checkAttributes finds a restriction of attributes that does not restrict what is
