@@ -109,18 +109,19 @@ func (s *tableSeries) consume(kind throttle.Kind, index uint16, units float64) {
 }
 
 // requestSeries holds what is measured of the requests of one operation.
-type requestSeries struct{ latency, returned *meter.Series }
+type requestSeries struct{ latency, returned *meter.LazySeries }
 
 // CountRequest records how long a successful request took, and how many items it
 // returned; -1 if its operation does not return several.
 func (d *DB) CountRequest(table, operation string, took time.Duration, returned int) {
-	var r requestSeries
-	if t, ok := d.find(table); ok {
-		r = t.series.ofOperation(d.meter, table, operation, returned >= 0)
-	} else {
-		r.latency = d.meter.Series(meter.ID{Name: meter.Latency, Operation: operation})
+	milliseconds := float64(took.Microseconds()) / 1000
+	t, ok := d.find(table)
+	if !ok {
+		d.meter.Series(meter.ID{Name: meter.Latency, Operation: operation}).Add(milliseconds)
+		return
 	}
-	r.latency.Add(float64(took.Microseconds()) / 1000)
+	r := t.series.ofOperation(d.meter, table, operation, returned >= 0)
+	r.latency.Add(milliseconds)
 	if r.returned != nil {
 		r.returned.Add(float64(returned))
 	}
@@ -131,9 +132,11 @@ func (s *tableSeries) ofOperation(r *meter.Registry, table, operation string, se
 	if found, ok := (*s.operations.Load())[operation]; ok {
 		return found
 	}
-	made := requestSeries{latency: r.Series(meter.ID{Name: meter.Latency, Table: table, Operation: operation})}
+	made := requestSeries{latency: new(meter.LazySeries)}
+	made.latency.Of(r, meter.ID{Name: meter.Latency, Table: table, Operation: operation})
 	if several {
-		made.returned = r.Series(meter.ID{Name: meter.ReturnedItems, Table: table, Operation: operation})
+		made.returned = new(meter.LazySeries)
+		made.returned.Of(r, meter.ID{Name: meter.ReturnedItems, Table: table, Operation: operation})
 	}
 	for {
 		was := s.operations.Load()

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,7 +51,10 @@ type Registry struct {
 	gauges int   // of the series
 	minute int64 // the present one, since 1970
 	first  int64 // the first minute of which all values are known
+	room   int64 // the first minute since which there is room for further series
 	points int
+
+	removals atomic.Uint64 // how often series were removed
 }
 
 // maxSkipped is how many minutes the clock may advance at once without being set: on a
@@ -82,16 +86,19 @@ func (r *Registry) get(id ID) *Series {
 	if s := r.series[id]; s != nil {
 		return s
 	}
-	s := newSeries(id)
+	s := newSeries(id, r.room)
 	switch {
 	case s.gauge:
 		r.gauges++
-	case len(r.series)-r.gauges >= MaxSeries && id != (ID{Name: id.Name}):
+	case r.full() && !s.byName:
 		return r.get(ID{Name: id.Name})
 	}
 	r.series[id] = s
 	return s
 }
+
+// full reports whether there is no room for further series. The caller holds mu.
+func (r *Registry) full() bool { return len(r.series)-r.gauges >= MaxSeries }
 
 // Set records a value of a gauge in the present minute.
 func (r *Registry) Set(id ID, value float64) {
@@ -117,6 +124,14 @@ func (r *Registry) ForgetIndexes(table string, has func(index string) bool) {
 func (r *Registry) remaining(keep func(ID) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.full() {
+		defer func() {
+			if !r.full() {
+				r.room = r.minute + 1 // some values of this minute were added up by name
+			}
+		}()
+	}
+	r.removals.Add(1)
 	for id, s := range r.series {
 		if !keep(id) {
 			r.points -= len(s.points)
@@ -226,12 +241,17 @@ func (r *Registry) Points(id ID, from, to time.Time) []Point {
 }
 
 // Sum returns the sum of the values of a minute. It is not ok if that is not known: the
-// minute is not over, its points are not kept, or the series is one of those that are added
-// up by name.
+// minute is not over, its points are not kept, or the series is or was one of those that are
+// added up by name.
 func (r *Registry) Sum(id ID, minute time.Time) (sum float64, ok bool) {
 	r.mu.RLock()
-	full := r.series[id] == nil && len(r.series)-r.gauges >= MaxSeries
-	known := !full && minuteOf(minute) >= r.first && minuteOf(minute) < r.minute
+	since := r.room
+	if s := r.series[id]; s != nil {
+		since = s.known
+	} else if r.full() {
+		since = r.minute
+	}
+	known := minuteOf(minute) >= max(since, r.first) && minuteOf(minute) < r.minute
 	r.mu.RUnlock()
 	if !known {
 		return 0, false

@@ -349,3 +349,40 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// A busy table whose values were added up by name gets a series of its own when other
+// tables are deleted; the minutes before that are not known.
+func TestSumOfASeriesThatGetsRoom(t *testing.T) {
+	r := NewRegistry(start)
+	for i := range MaxSeries {
+		r.Series(ID{Name: ConsumedRead, Table: fmt.Sprint("other", i)})
+	}
+	busy, idle := ID{Name: ConsumedRead, Table: "busy"}, ID{Name: ConsumedRead, Table: "idle"}
+	var lazy LazySeries
+	lazy.Of(r, busy)
+	for minute := range 8 {
+		lazy.Add(10)
+		if minute == 3 {
+			for i := range 3 {
+				r.Forget(fmt.Sprint("other", i))
+			}
+			lazy.Add(10)
+		}
+		r.Advance(start.Add(time.Duration(1+minute) * time.Minute))
+	}
+	for minute := range 8 {
+		at, want := start.Add(time.Duration(minute)*time.Minute), minute > 3
+		if sum, ok := r.Sum(busy, at); ok != want || ok && sum != 10 {
+			t.Errorf("minute %d of the busy table has %v, known: %v, want %v", minute, sum, ok, want)
+		}
+		if sum, ok := r.Sum(idle, at); ok != want || sum != 0 {
+			t.Errorf("minute %d of the idle table has %v, known: %v, want %v", minute, sum, ok, want)
+		}
+		if _, ok := r.Sum(ID{Name: ConsumedRead, Table: "other9"}, at); ok != (minute > 0) {
+			t.Errorf("minute %d of a table with a series is known: %v", minute, ok)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { lazy.Add(1) }); n != 0 {
+		t.Errorf("a value takes %v allocations", n)
+	}
+}

@@ -13,6 +13,9 @@ type Series struct {
 	id    ID
 	gauge bool
 
+	known  int64 // the first minute of which all values are added here, since 1970
+	byName bool  // measurements that have no series of their own are added up here
+
 	// Of the present minute. Values are in thousandths.
 	sum, count atomic.Int64
 	low, high  atomic.Int64
@@ -27,9 +30,16 @@ type Series struct {
 // LazySeries is a Series that is made with its first value, so that tables that are not
 // used have none. Add takes no lock once it is made.
 type LazySeries struct {
-	from   *Registry
-	id     ID
-	series atomic.Pointer[Series]
+	from *Registry
+	id   ID
+	made atomic.Pointer[madeSeries]
+}
+
+// madeSeries is the series that values are added to. If it is one by name, another is made
+// when series have been removed.
+type madeSeries struct {
+	*Series
+	removals uint64 // of the registry, before the series was made
 }
 
 // Of sets the measurement that values are added to. It is called before Add.
@@ -37,12 +47,13 @@ func (l *LazySeries) Of(r *Registry, id ID) { l.from, l.id = r, id }
 
 // Add records a value.
 func (l *LazySeries) Add(v float64) {
-	s := l.series.Load()
-	if s == nil {
-		s = l.from.Series(l.id)
-		l.series.Store(s)
+	m := l.made.Load()
+	if m == nil || m.byName && m.removals != l.from.removals.Load() {
+		m = &madeSeries{removals: l.from.removals.Load()}
+		m.Series = l.from.Series(l.id)
+		l.made.Store(m)
 	}
-	s.Add(v)
+	m.Add(v)
 }
 
 // Bounds are the upper bounds of the first counts of a histogram, in milliseconds.
@@ -74,8 +85,9 @@ func (p *Point) last() int64 { return p.Minute + p.repeats }
 // Time returns the beginning of the minute.
 func (p *Point) Time() time.Time { return time.Unix(p.Minute*60, 0).UTC() }
 
-func newSeries(id ID) *Series {
-	s := &Series{id: id, gauge: definitions[id.Name].Gauge}
+// newSeries returns a series of the values of a minute and later ones.
+func newSeries(id ID, known int64) *Series {
+	s := &Series{id: id, gauge: definitions[id.Name].Gauge, known: known, byName: id == ID{Name: id.Name}}
 	s.low.Store(math.MaxInt64)
 	s.high.Store(math.MinInt64)
 	if definitions[id.Name].Histogram {
