@@ -112,6 +112,10 @@ type Options struct {
 	// Keys, Handler accepts any credentials.
 	Keys *Keys
 
+	// Policies say what the principals of Keys may do. Without them, whoever has a key
+	// may do everything.
+	Policies *Policies
+
 	// TraceEndpoint is the URL of a receiver of OpenTelemetry traces, such as
 	// http://127.0.0.1:4318, to which spans of requests are exported; without it nothing
 	// is traced. TraceSample is the share of requests, from 0 to 1, of those whose client does not
@@ -199,6 +203,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 // check returns the error of an option that has no meaning.
 func (o *Options) check() error {
+	if o.Policies != nil && o.Keys == nil {
+		return errors.New("policies require access keys: without verified signatures nobody is known")
+	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -268,7 +275,11 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		}
 		direct.Trace(s.tracer)
 	}
-	s.direct, s.handler = direct, direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
+	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
+	if o.Policies != nil {
+		public = public.Permitted(o.Policies.identify)
+	}
+	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

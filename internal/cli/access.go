@@ -23,6 +23,7 @@ import (
 // accessFlags say who may send requests to a server, and how connections are protected.
 type accessFlags struct {
 	keys        string
+	policies    string
 	tlsCert     string
 	tlsKey      string
 	tlsClientCA string
@@ -32,6 +33,7 @@ type accessFlags struct {
 func (f *accessFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.keys, "keys", "", "YAML file of access keys, with which requests must be signed; read again on SIGHUP. stator key new makes one. Without it any credentials are accepted")
+	flags.StringVar(&f.policies, "policies", "", "YAML file of principals with their IAM policies, which say what the keys of --keys may do; read again on SIGHUP. Without it each key may do everything")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the certificate for TLS, and those of its issuers; read again on SIGHUP")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the private key of --tls-cert")
 	flags.StringVar(&f.tlsClientCA, "tls-client-ca", "", "PEM file with the certificates that sign those of clients; requires each client to have one")
@@ -46,6 +48,8 @@ func (f *accessFlags) check(addr string) error {
 		return usageError{fmt.Errorf("--addr is %q, but must be host:port", addr)}
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return usageError{errors.New("--tls-cert and --tls-key must be given together")}
+	case f.policies != "" && f.keys == "":
+		return usageError{errors.New("--policies requires --keys: without verified signatures nobody is known")}
 	case f.tlsClientCA != "" && f.tlsCert == "":
 		return usageError{errors.New("--tls-client-ca requires --tls-cert and --tls-key")}
 	}
@@ -67,11 +71,12 @@ func (f *accessFlags) check(addr string) error {
 
 // accessFiles has the keys and certificates of a server.
 type accessFiles struct {
-	keys *stator.Keys   // nil without --keys
-	tls  *tlsFiles      // nil without --tls-cert
-	hups chan os.Signal // nil if there is nothing to read again
-	done sync.WaitGroup
-	log  *slog.Logger
+	keys     *stator.Keys     // nil without --keys
+	policies *stator.Policies // nil without --policies
+	tls      *tlsFiles        // nil without --tls-cert
+	hups     chan os.Signal   // nil if there is nothing to read again
+	done     sync.WaitGroup
+	log      *slog.Logger
 }
 
 // open reads the files that the flags name. The caller closes it.
@@ -81,6 +86,11 @@ func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
 	if f.keys != "" {
 		if a.keys, err = stator.OpenKeys(f.keys, log); err != nil {
 			return nil, fileError{fmt.Errorf("cannot use --keys: %w", err)}
+		}
+	}
+	if f.policies != "" {
+		if a.policies, err = stator.OpenPolicies(f.policies); err != nil {
+			return nil, fileError{fmt.Errorf("cannot use --policies: %w", err)}
 		}
 	}
 	if f.tlsCert != "" {
@@ -108,6 +118,13 @@ func (a *accessFiles) reload() {
 			a.log.Error("the access keys stay as they were: the file cannot be used", "error", err)
 		} else {
 			a.log.Info("the access keys were read again", "keys", n)
+		}
+	}
+	if a.policies != nil {
+		if n, err := a.policies.Reload(); err != nil {
+			a.log.Error("the policies stay as they were: a file cannot be used", "error", err)
+		} else {
+			a.log.Info("the policies were read again", "files", n)
 		}
 	}
 	if a.tls != nil {

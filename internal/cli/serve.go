@@ -294,7 +294,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 		return nil, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
-	o.AllowedHosts, o.Keys = allowedHosts(f), a.keys
+	o.AllowedHosts, o.Keys, o.Policies = allowedHosts(f), a.keys, a.policies
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine

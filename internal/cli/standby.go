@@ -79,7 +79,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {

@@ -70,6 +70,20 @@ func (s *Service) Do(p Protocol, operation string, body []byte, requestID string
 	return p.reply(operation, out, requestID)
 }
 
+// Operation returns the operation that a request asks for, which the query protocol has in
+// the body.
+func (p Protocol) Operation(named string, body []byte) string {
+	if p != Query {
+		return named
+	}
+	in, err := p.decode(body)
+	if err != nil {
+		return named
+	}
+	operation, _ := in.text("Action")
+	return operation
+}
+
 func (p Protocol) decode(body []byte) (structure, error) {
 	var decoded any
 	switch p {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxPolicyBytes = 20480 // with white space
+	maxPolicyBytes = 20480            // with white space
 	policyInterval = 15 * time.Second // between two changes of a policy
 	// noPolicy is the revision that a caller expects of a resource without a policy.
 	noPolicy = "NO_POLICY"

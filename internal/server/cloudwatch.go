@@ -42,8 +42,8 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 		}
 	}
 	signer, err := h.signer(ctx, r, body, serviceCloudWatch)
-	if err == nil && h.identify != nil {
-		err = h.permit(ctx, r, a, signer, "cloudwatch:"+cloudwatch.Operation(p, operation, body))
+	if err == nil && h.identify != nil && len(body) <= cloudwatch.MaxBody {
+		err = h.permit(ctx, r, a, signer, "cloudwatch:"+p.Operation(operation, body))
 	}
 	if err != nil {
 		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server/door"

@@ -76,7 +76,7 @@ type Handler struct {
 
 	tracer *trace.Tracer // nil if nothing is traced
 
-	verifier *auth.Verifier                         // nil if signatures are not verified
+	verifier *auth.Verifier                        // nil if signatures are not verified
 	identify func(arn string) *principals.Identity // nil if there are no policies
 
 	started time.Time

@@ -67,7 +67,7 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 		plain(a, http.StatusServiceUnavailable, text+"\n") // load balancers must not send it requests
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
-		if err := checkReader(h.Verifier, r); err != nil {
+		if _, err := checkReader(h.Verifier, r); err != nil {
 			h.reject(a, err)
 			return
 		}
@@ -84,7 +84,7 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 
 // signed calls answer if the request has a signature.
 func (h *Standby) signed(r *door.Request, a *door.Reply, answer func() error) {
-	if err := checkSigner(h.Verifier, r); err != nil {
+	if _, err := checkSigner(h.Verifier, r); err != nil {
 		h.reject(a, err)
 		return
 	}

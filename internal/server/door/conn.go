@@ -120,7 +120,7 @@ func (c *conn) serve() {
 // handshake performs the TLS handshake, if the listener uses TLS. It is not left
 // to the first read, whose deadline is short.
 func (c *conn) handshake() bool {
-	secure, ok := c.nc.(interface{ HandshakeContext(context.Context) error })
+	secure, ok := c.nc.(secureConn)
 	if !ok {
 		return true
 	}
@@ -331,15 +331,18 @@ type secureKey struct{}
 // markSecure marks the context of a connection that has TLS, which net/http does not see.
 func markSecure(ctx context.Context, nc net.Conn) context.Context {
 	if counted, ok := nc.(*countedConn); ok {
-		if replayed, ok := counted.Conn.(*replayConn); ok && isSecure(replayed.Conn) {
+		if isSecure(counted.replayConn.Conn) {
 			return context.WithValue(ctx, secureKey{}, true)
 		}
 	}
 	return ctx
 }
 
+// secureConn is a connection with TLS.
+type secureConn interface{ HandshakeContext(context.Context) error }
+
 func isSecure(nc net.Conn) bool {
-	_, ok := nc.(interface{ HandshakeContext(context.Context) error })
+	_, ok := nc.(secureConn)
 	return ok
 }
 

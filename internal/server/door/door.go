@@ -65,6 +65,9 @@ func New(api Handler, web *http.Server, log *slog.Logger) *Server {
 		conns:     make(map[*conn]struct{}),
 		empty:     make(chan struct{}),
 	}
+	if web.ConnContext == nil {
+		web.ConnContext = markSecure
+	}
 	s.limit.closed = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

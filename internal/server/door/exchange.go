@@ -27,7 +27,7 @@ type Request struct {
 	Method, Path, Query string
 	EscapedPath         string // as it was sent
 	Host                string
-	Length              int64 // of the body; -1 is unknown
+	Length              int64  // of the body; -1 is unknown
 	Remote              string // the IP address of the client; empty if it is not known
 	Secure              bool   // the connection has TLS
 
