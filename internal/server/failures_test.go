@@ -29,8 +29,14 @@ type failingEngine struct {
 
 func (e *failingEngine) fail(err error) { e.failure.Store(&err) }
 
+// errPanic makes the engine panic.
+var errPanic = errors.New("a bug")
+
 func (e *failingEngine) err() error {
 	if err := e.failure.Load(); err != nil {
+		if *err == errPanic {
+			panic(errPanic)
+		}
 		return *err
 	}
 	return nil
@@ -109,6 +115,36 @@ func TestSystemErrors(t *testing.T) {
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no line %s in\n%s", want, text)
+		}
+	}
+}
+
+// A panic is an error of the server: it has its table and operation, and its span ends with
+// the answer.
+func TestPanicsAreSystemErrors(t *testing.T) {
+	h, engine := newFailing(t)
+	spans := traceAll(t, h, 1)
+	post := func(operation, body string) *httptest.ResponseRecorder {
+		return send(h, "POST", "/", signed("DynamoDB_20120810."+operation), strings.NewReader(body))
+	}
+	if w := post("CreateTable", `{"TableName":"One","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"}],"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}]}`); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	engine.fail(errPanic)
+	if w := post("PutItem", `{"TableName":"One","Item":{"a":{"S":"x"}}}`); w.Code != 500 || !strings.Contains(w.Body.String(), "InternalServerError") {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	engine.fail(nil)
+	if text := send(h, "GET", "/metrics", nil, nil).Body.String(); !strings.Contains(text, `dynamodb_system_errors_total{table="One",operation="PutItem"} 1`) {
+		t.Errorf("it is not counted with its table:\n%s", text)
+	}
+	got := spans()
+	if len(got) != 2 {
+		t.Fatalf("%d spans: %s", len(got), got)
+	}
+	for _, want := range []string{`{"key":"error.type","value":{"stringValue":"InternalServerError"}}`, `{"key":"http.response.status_code","value":{"intValue":"500"}}`, `"status":{"code":2,"message":"InternalServerError"}`, `{"key":"db.collection.name","value":{"stringValue":"One"}}`} {
+		if !strings.Contains(got[1], want) {
+			t.Errorf("no %s in %s", want, got[1])
 		}
 	}
 }

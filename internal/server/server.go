@@ -116,7 +116,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	a.ID, a.Pending = newID(), h.replies
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("panic while answering a request", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
+			h.logPanic(r, a, p)
 			h.panicked(r, a)
 		}
 	}()
@@ -148,14 +148,18 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 }
 
-// panicked answers a request whose handling has panicked.
+// logPanic logs what a deferred function has recovered.
+func (h *Handler) logPanic(r *door.Request, a *door.Reply, p any) {
+	h.log.Error("panic while answering a request", "request", string(a.ID[:]), "target", string(r.Header("X-Amz-Target")), "panic", p, "stack", string(debug.Stack()))
+}
+
+// panicked answers a request whose handling has panicked before its operation was known.
 func (h *Handler) panicked(r *door.Request, a *door.Reply) {
 	if protocol, _, ok := metricsRequest(r); ok && r.Method == http.MethodPost {
 		h.rejectCloudWatch(a, protocol, internal(""))
 		return
 	}
-	name, _ := ops.Find(r.Header("X-Amz-Target"))
-	h.fault(a, typeAmazon, &apiRequest{operation: name}, internal(""))
+	h.fault(a, typeAmazon, &apiRequest{}, internal(""))
 }
 
 // newID returns the id of a request, of letters and digits as DynamoDB's are.
@@ -210,10 +214,17 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	}
 	of := apiRequest{operation: name}
 	if h.tracer != nil && !streamed {
-		if of.trace = h.startSpan(arrived, r, name); of.trace != nil {
-			defer func() { h.endSpan(&of, a) }()
-		}
+		of.trace = h.startSpan(arrived, r, name)
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			h.logPanic(r, a, p)
+			h.fault(a, media, &of, internal(""))
+		}
+		if of.trace != nil {
+			h.endSpan(&of, a)
+		}
+	}()
 	signer, err := h.signer(ctx, r, body, serviceOf(target))
 	if err != nil {
 		h.fail(ctx, a, media, &of, err)
