@@ -119,7 +119,7 @@ func (s *Service) registerScalableTarget(ctx context.Context, in *api.RegisterSc
 		if in.MaxCapacity != nil {
 			t.Max = int64(*in.MaxCapacity)
 		}
-		t.Unapplied, t.ClaimedUntil = true, s.DB.Now().Add(applyTimeout) // also bounds that are not given
+		t.Unapplied, t.ClaimedUntil, t.RetryAt = true, s.DB.Now().Add(applyTimeout), time.Time{} // also bounds that are not given
 		if state := in.SuspendedState; state != nil {
 			setIfGiven(&t.InSuspended, state.DynamicScalingInSuspended)
 			setIfGiven(&t.OutSuspended, state.DynamicScalingOutSuspended)

@@ -98,7 +98,7 @@ func (s *Settings) doAction(a *Action, now time.Time) {
 	if lowest > highest {
 		done.Status, done.Message = Failed, "Failed to set "+what+". Reason: Minimum capacity cannot be greater than maximum capacity"
 	} else {
-		s.Target.Min, s.Target.Max, s.Target.Unapplied = lowest, highest, true
+		s.Target.Min, s.Target.Max, s.Target.Unapplied, s.Target.RetryAt = lowest, highest, true, time.Time{}
 		done.Status, done.Message = Successful, "Successfully set "+what
 	}
 	s.addActivity(done)

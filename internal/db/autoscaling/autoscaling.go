@@ -44,6 +44,7 @@ type Store struct {
 	background lead.Work
 	wake       lead.Wake
 	applying   sync.Mutex
+	unreadable sync.Map // keys of records that were logged
 }
 
 // topic is the topic of messages that say that settings were changed.
@@ -126,6 +127,9 @@ type Target struct {
 	// ClaimedUntil is until when the server that set the bounds applies them, before the
 	// leader does: so the request has its effect when it returns.
 	ClaimedUntil time.Time `json:"claimedUntil,omitzero"`
+
+	// RetryAt is when the bounds are applied again that the table did not accept.
+	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
 // Policy is a target tracking policy: the utilization that the units are to have.
@@ -143,6 +147,7 @@ type Policy struct {
 
 	ScaledOut time.Time `json:"scaledOut,omitzero"` // when the policy last did
 	ScaledIn  time.Time `json:"scaledIn,omitzero"`
+	ScaledTo  int64     `json:"scaledTo,omitempty"` // the units at ScaledOut
 }
 
 // Alarm is the name of a condition under which a policy acts. Nothing else knows
@@ -251,7 +256,8 @@ func decodeSettings(stored []byte) (*Settings, error) {
 	return s, nil
 }
 
-// List returns all settings, in order of resources and dimensions.
+// List returns all settings, in order of resources and dimensions. It logs and leaves out
+// those that cannot be read: the others are not to wait for them.
 func (s *Store) List(ctx context.Context) ([]*Settings, error) {
 	stored, err := s.db.ScalingRecords(ctx)
 	if err != nil {
@@ -261,7 +267,11 @@ func (s *Store) List(ctx context.Context) ([]*Settings, error) {
 	for key, value := range stored {
 		settings, err := decodeSettings(value)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", key, err)
+			if _, logged := s.unreadable.LoadOrStore(key, true); !logged {
+				resource, dimension, _ := strings.Cut(key, "\x00")
+				s.log.Error("settings of auto scaling cannot be read; nothing is scaled by them", "resource", resource, "dimension", dimension, "error", err)
+			}
+			continue
 		}
 		all = append(all, settings)
 	}

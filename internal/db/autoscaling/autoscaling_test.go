@@ -252,14 +252,80 @@ func TestCooldowns(t *testing.T) {
 		start := time.Now()
 		st.load.set(10)
 		st.at(start, 2*time.Minute+10*time.Second, 20)
-		st.load.set(20)
-		st.at(start, 12*time.Minute, 20)
-		st.at(start, 13*time.Minute, 40)
+		st.setReads(12) // by hand: the load is above the target again
+		st.at(start, 12*time.Minute, 12)
+		st.at(start, 13*time.Minute, 20)
 		st.load.set(5)
 		st.at(start, 28*time.Minute+10*time.Second, 10)
 		st.load.set(1)
 		st.at(start, 38*time.Minute, 10)
 		st.at(start, 43*time.Minute+10*time.Second, 2)
+	})
+}
+
+// The cooldown of increases does not hold back one to more units than the last, as on AWS: a
+// policy continues to scale out while the load grows.
+func TestCooldownAllowsALargerIncrease(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		st := newScalingTest(t)
+		cooldown := int32(3600)
+		st.register(reads, 1, 1000, func(s *Settings) { s.Policy.OutCooldown = &cooldown })
+		start := time.Now()
+		st.load.set(10)
+		st.at(start, 2*time.Minute+10*time.Second, 20)
+		st.load.set(20)
+		st.at(start, 4*time.Minute+10*time.Second, 40)
+		st.load.set(40)
+		st.at(start, 6*time.Minute+10*time.Second, 80)
+		st.setReads(50) // by hand
+		st.at(start, 30*time.Minute, 50)
+		st.load.set(41)
+		st.at(start, 33*time.Minute, 82)
+	})
+}
+
+// Bounds that a table does not accept now are applied when it does.
+func TestRejectedBoundsAreRetried(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		st := newScalingTest(t)
+		for n := range int64(4) {
+			st.setReads(9 - n) // the decreases of the day
+		}
+		start := time.Now()
+		st.load.set(1.5) // the policy wants 3 units, which are rejected too
+		st.register(reads, 1, 4, nil)
+		st.at(start, 59*time.Minute, 6)
+		if got := st.activities(reads); !strings.HasPrefix(got, "Failed Setting read capacity units to 4. (maximum capacity was set to 4)") || strings.Contains(got, "\n") {
+			t.Errorf("the activities are\n%s\nwant one failure", got)
+		}
+		st.at(start, 62*time.Minute, 4)
+		if s, err := st.Get(t.Context(), reads); err != nil || s.Target.Unapplied || !s.Target.ClaimedUntil.IsZero() {
+			t.Errorf("%+v, %v", s.Target, err)
+		}
+	})
+}
+
+// A record that cannot be read does not stop the scaling of others.
+func TestCorruptSettingsDoNotStopOthers(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		st := newScalingTest(t)
+		corrupt := ID{"table/T", TableWrite}
+		if err := st.db.ChangeScaling(t.Context(), corrupt.Resource, corrupt.Dimension, func([]byte) ([]byte, error) { return []byte("\x01{"), nil }); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		st.load.set(10)
+		st.register(reads, 1, 1000, nil)
+		st.at(start, 2*time.Minute+10*time.Second, 20)
+		if all, err := st.List(t.Context()); err != nil || len(all) != 1 || all[0].ID != reads {
+			t.Errorf("%v, %v", all, err)
+		}
+		if _, err := st.Get(t.Context(), corrupt); err == nil {
+			t.Error("the corrupt settings can be read")
+		}
+		if n := strings.Count(st.log.String(), "cannot be read"); n != 1 {
+			t.Errorf("%d lines about it in the log:\n%s", n, st.log.String())
+		}
 	})
 }
 

@@ -64,7 +64,7 @@ func (s *Store) untilDue(all []*Settings) time.Duration {
 			continue
 		}
 		if settings.Target.Unapplied {
-			next = earlier(next, now.Add(time.Second)) // its table was being changed
+			next = earlier(next, now.Add(max(time.Second, settings.Target.waits(now)))) // a table may be changed for some time
 		}
 		for i := range settings.Actions {
 			if at, ok := settings.Actions[i].due(); ok && at.After(now) {
@@ -90,13 +90,34 @@ func (s *Store) act(ctx context.Context, settings *Settings) error {
 	if settings.Target == nil {
 		return s.removeOld(ctx, settings)
 	}
-	if settings.Target.Unapplied && !s.db.Now().Before(settings.Target.ClaimedUntil) {
+	if settings.Target.Unapplied {
+		if settings.Target.waits(s.db.Now()) > 0 {
+			return nil
+		}
 		if err := s.ApplyBounds(ctx, settings.ID); err != nil {
 			return err
+		}
+		var err error
+		if settings, err = s.Get(ctx, settings.ID); err != nil || settings.Target == nil || settings.Target.Unapplied {
+			return err // what a policy wants is within the bounds, and would be rejected too
 		}
 	}
 	return s.track(ctx, settings)
 }
+
+// waits returns how long the bounds are not to be applied yet.
+func (t *Target) waits(now time.Time) time.Duration {
+	var longest time.Duration
+	for _, until := range []time.Time{t.ClaimedUntil, t.RetryAt} {
+		if wait := until.Sub(now); wait <= maxWait { // later: the clock was set back
+			longest = max(longest, wait)
+		}
+	}
+	return longest
+}
+
+// maxWait is how long bounds wait at most to be applied.
+const maxWait = time.Minute
 
 // removeOld removes activities that are no longer kept.
 func (s *Store) removeOld(ctx context.Context, settings *Settings) error {
@@ -141,7 +162,10 @@ func (s *Store) applyBounds(ctx context.Context, settings *Settings) error {
 		if stored.Target == nil || stored.Target.ARN != target.ARN || stored.Target.Min != target.Min || stored.Target.Max != target.Max {
 			return nil // there are other bounds meanwhile
 		}
-		stored.Target.Unapplied, stored.Target.ClaimedUntil = false, time.Time{}
+		stored.Target.Unapplied, stored.Target.ClaimedUntil, stored.Target.RetryAt = false, time.Time{}, time.Time{}
+		if activity != nil && activity.Status == Failed {
+			stored.Target.Unapplied, stored.Target.RetryAt = true, s.db.Now().Add(maxWait)
+		}
 		if activity != nil {
 			stored.addActivity(*activity)
 		}
@@ -275,7 +299,7 @@ func (s *Store) track(ctx context.Context, settings *Settings) error {
 		stored.addActivity(*activity)
 		if p := stored.Policy; p != nil && p.ARN == policy.ARN && activity.Status == Successful {
 			if alarm == AlarmHigh {
-				p.ScaledOut, p.ScaledIn = now, time.Time{} // an increase ends the cooldown of decreases
+				p.ScaledOut, p.ScaledIn, p.ScaledTo = now, time.Time{}, to // an increase ends the cooldown of decreases
 			} else {
 				p.ScaledIn = now
 			}
@@ -297,7 +321,8 @@ func (s *Store) decide(settings *Settings, now time.Time) (to int64, alarm int) 
 	to, direction := scaling.Bounds{Min: target.Min, Max: target.Max}.Track(policy.Utilization, units, s.recent(settings.ID, now))
 	switch direction {
 	case scaling.Out:
-		if !target.OutSuspended && !cools(policy.ScaledOut, policy.OutCooldown, now) {
+		// A cooldown does not hold back a larger increase than the one that began it, as on AWS.
+		if !target.OutSuspended && (to > policy.ScaledTo || !cools(policy.ScaledOut, policy.OutCooldown, now)) {
 			return to, AlarmHigh
 		}
 	case scaling.In:
