@@ -14,7 +14,9 @@ import (
 )
 
 // Client is the part of the AWS SDK's client that the package uses. A
-// *dynamodb.Client implements it.
+// *dynamodb.Client implements it. To register auto scaling, the package also needs the
+// method Options of that type, for the region, the credentials and the HTTP client; a
+// Client without it leaves auto scaling out, which Plan.Notes says.
 type Client interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	UpdateTable(context.Context, *dynamodb.UpdateTableInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTableOutput, error)
@@ -26,7 +28,8 @@ type Client interface {
 }
 
 // sendWith returns a function that sends requests through an SDK client.
-func sendWith(client Client) apply.Send {
+func sendWith(client Client, s settings) apply.Send {
+	scaling := scalingWith(client, s)
 	calls := map[string]func(ctx context.Context, body []byte) ([]byte, error){
 		"CreateTable":               callJSON(client.CreateTable),
 		"UpdateTable":               callJSON(client.UpdateTable),
@@ -37,6 +40,9 @@ func sendWith(client Client) apply.Send {
 		"DescribeContinuousBackups": callJSON(client.DescribeContinuousBackups),
 	}
 	return func(ctx context.Context, operation string, body any) ([]byte, error) {
+		if apply.IsScaling(operation) {
+			return scaling(ctx, operation, body)
+		}
 		call, ok := calls[operation]
 		if !ok {
 			panic(fmt.Sprintf("operation %s has no call of the SDK", operation))

@@ -1,7 +1,7 @@
 // Package tablemodel makes the tables of a DynamoDB endpoint match a model file.
 //
 // A model file (*.model.yaml, docs/model.md) describes tables with their keys,
-// indexes, streams and time to live. An application embeds its file and calls
+// indexes, units, auto scaling, streams and time to live. An application embeds its file and calls
 // Ensure when it starts:
 //
 //	m, err := tablemodel.Parse("shop.model.yaml", text)
@@ -13,8 +13,8 @@
 // Compare returns the changes without making them, so that an operator can
 // confirm them first; Plan.Apply makes them.
 //
-// The package sends requests through the AWS SDK only. The endpoint can be
-// stator, AWS, or any other server of the DynamoDB API.
+// The package sends requests through the AWS SDK, and those of Application Auto Scaling with
+// its configuration. The endpoint can be stator, AWS, or any other server of the DynamoDB API.
 package tablemodel
 
 import (
@@ -56,7 +56,7 @@ type Plan struct {
 	// key. Apply refuses a plan that has one.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 
-	// Notes describe parts of the model that the DynamoDB API does not cover.
+	// Notes describe what could not be compared, such as auto scaling at an endpoint without it.
 	Notes []string `json:"notes,omitempty"`
 
 	plan *apply.Plan
@@ -79,12 +79,13 @@ const (
 	RemoveIndex = apply.RemoveIndex
 	Billing     = apply.Billing
 	Units       = apply.Units
+	Scaling     = apply.Scaling
 	Stream      = apply.Stream
 	TimeToLive  = apply.TimeToLive
 	Recovery    = apply.Recovery
 )
 
-// Request is a request of the DynamoDB API. Its body can be marshalled as JSON.
+// Request is a request of the DynamoDB API or of Application Auto Scaling. Its body can be marshalled as JSON.
 type Request struct {
 	Operation string `json:"operation"`
 	Body      any    `json:"body"`
@@ -100,8 +101,12 @@ type Conflict struct {
 
 // Compare compares the tables of an endpoint with a model. It changes nothing.
 // Tables that the model does not name are ignored.
-func Compare(ctx context.Context, client Client, m *Model) (*Plan, error) {
-	send := sendWith(client)
+func Compare(ctx context.Context, client Client, m *Model, options ...Option) (*Plan, error) {
+	var s settings
+	for _, set := range options {
+		set(&s)
+	}
+	send := sendWith(client, s)
 	inner, err := apply.Make(ctx, send, m.model)
 	if err != nil {
 		return nil, fmt.Errorf("compare the tables with the model: %w", err)
@@ -153,10 +158,10 @@ func (p *Plan) Apply(ctx context.Context, progress func(c Change, state string))
 
 // Ensure creates the tables of a model that do not exist, and changes those that
 // differ from it. It makes no change, and returns an error, if a difference
-// cannot be resolved or if a change would lose something, such as an index that
-// the model no longer has: that is left to an operator.
-func Ensure(ctx context.Context, client Client, m *Model) error {
-	p, err := Compare(ctx, client, m)
+// cannot be resolved or if a change would lose something, such as an index or auto
+// scaling that the model no longer has: that is left to an operator.
+func Ensure(ctx context.Context, client Client, m *Model, options ...Option) error {
+	p, err := Compare(ctx, client, m, options...)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,14 @@ package tablemodel_test
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -24,7 +27,7 @@ tables:
     types: {at: N}
     billing: provisioned
     read: {units: 5}
-    write: {units: 6}
+    write: {units: 6, min: 6, max: 60}
     indexes:
       byTime: {partition: customer, sort: at, projection: [amount]}
       byAmount: {local: true, partition: customer, sort: amount, projection: KEYS_ONLY}
@@ -83,7 +86,7 @@ func applyChangesTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := parse(t, strings.NewReplacer(
-		"units: 6", "units: 7", "byTime", "byDate", "ttl: expires", "ttl: until",
+		"units: 5", "units: 8", "max: 60", "max: 90, target: 50", "byTime", "byDate", "ttl: expires", "ttl: until",
 		"NEW_AND_OLD_IMAGES", "KEYS_ONLY", "recovery: true", "recovery: false").Replace(full))
 	plan, err := tablemodel.Compare(t.Context(), client, changed)
 	if err != nil {
@@ -97,7 +100,7 @@ func applyChangesTable(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if completed != len(plan.Changes) || completed < 7 {
+	if completed != len(plan.Changes) || completed < 10 {
 		t.Errorf("progress reported %d of %d changes as complete", completed, len(plan.Changes))
 	}
 	if plan, err = tablemodel.Compare(t.Context(), client, changed); err != nil || len(plan.Changes) > 0 {
@@ -109,6 +112,7 @@ func applyChangesTable(t *testing.T) {
 func TestEnsureRefuses(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"an index that the model no longer has", "byTime", "byDate", "would lose something"},
+		{"scaling that the model no longer has", ", min: 6, max: 60", "", "would lose something"},
 		{"another key", "sort: number", "sort: code", "a table's key cannot be changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,6 +133,67 @@ func TestEnsureRefuses(t *testing.T) {
 				t.Errorf("afterwards the plan is %+v, %v", plan, err)
 			}
 		})
+	}
+}
+
+// plain hides the configuration of a client.
+type plain struct{ tablemodel.Client }
+
+// A client that does not tell its configuration creates the table, and the plan says what is left out.
+func TestClientWithoutOptions(t *testing.T) { virtualtime.Test(t, clientWithoutOptions) }
+
+func clientWithoutOptions(t *testing.T) {
+	client, m := plain{statortest.Start(t)}, parse(t, full)
+	if err := tablemodel.Ensure(t.Context(), client, m); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tablemodel.Compare(t.Context(), client, m)
+	if err != nil || len(plan.Changes) > 0 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "no Application Auto Scaling") {
+		t.Errorf("the plan is %+v, %v", plan, err)
+	}
+}
+
+// doer answers in place of a network.
+type doer func(*http.Request) (*http.Response, error)
+
+func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Requests of Application Auto Scaling go to its host in the region, signed for it.
+func TestScalingOnAWS(t *testing.T) {
+	for _, c := range []struct {
+		region   string
+		endpoint *string
+		options  []tablemodel.Option
+		want     string
+	}{
+		{"eu-west-1", nil, nil, "https://application-autoscaling.eu-west-1.amazonaws.com/"},
+		{"cn-north-1", nil, nil, "https://application-autoscaling.cn-north-1.amazonaws.com.cn/"},
+		{"us-east-1", aws.String("https://dynamodb.us-east-1.amazonaws.com"), nil, "https://application-autoscaling.us-east-1.amazonaws.com/"},
+		{"us-east-1", aws.String("http://127.0.0.1:8000"), nil, "http://127.0.0.1:8000/"},
+		{"us-east-1", aws.String("http://127.0.0.1:8000"), []tablemodel.Option{tablemodel.ScalingEndpoint("http://127.0.0.1:9000")}, "http://127.0.0.1:9000/"},
+	} {
+		var urls []string
+		client := dynamodb.New(dynamodb.Options{
+			Region: c.region, BaseEndpoint: c.endpoint, Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "token"),
+			HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+				text := `{"__type":"ResourceNotFoundException","message":"none"}`
+				status := http.StatusBadRequest
+				if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "AnyScaleFrontendService.") {
+					urls = append(urls, r.URL.String())
+					if auth := r.Header.Get("Authorization"); !strings.Contains(auth, "/"+c.region+"/application-autoscaling/aws4_request") || r.Header.Get("X-Amz-Security-Token") != "token" {
+						t.Errorf("signed as %s", auth)
+					}
+					text, status = "{}", http.StatusOK
+				}
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+			}),
+		})
+		if _, err := tablemodel.Compare(t.Context(), client, parse(t, full), c.options...); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(urls, []string{c.want}) {
+			t.Errorf("the requests go to %q, want %s", urls, c.want)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func modelApplyCommand() *cobra.Command {
 		Short: "Create or change the tables of an endpoint to match a model",
 		Long: `Show the changes that the tables of an endpoint need to match a model, and make them:
 create tables, add and remove global indexes one at a time, change billing, units,
-streams, time to live and recovery. A table's key and its local indexes cannot be
+auto scaling, streams, time to live and recovery. A table's key and its local indexes cannot be
 changed; a model that requires it is rejected. Tables that the model does not have
 stay as they are. The command waits for each change to complete.
 
@@ -40,6 +40,7 @@ Without --yes it asks first, and changes nothing when stdin is not a terminal.`,
 		},
 	}
 	f.add(cmd, "URL of the server")
+	f.addScaling(cmd)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "make the changes without asking")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd

@@ -216,6 +216,55 @@ func TestModelApply(t *testing.T) {
 	}
 }
 
+// Auto scaling is shown, registered, and compared by drift; nothing is done when it matches.
+func TestModelApplyScaling(t *testing.T) {
+	endpoint := serving(t)
+	file := filepath.Join(t.TempDir(), "shop.model.yaml")
+	write := func(table string) {
+		t.Helper()
+		text := "model: 1\ntables:\n  shop: {key: {partition: id}, " + table + "}\nentities:\n  order: {attributes: {id: S}}\npatterns: []\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(command string, args ...string) (int, string) {
+		code, out, errs := runStator(t, append([]string{"model", command, file, "--endpoint", endpoint}, args...)...)
+		return code, out + errs
+	}
+	expect := func(what string, code int, out string, wantCode int, want ...string) {
+		t.Helper()
+		for _, text := range want {
+			if code != wantCode || !strings.Contains(out, text) {
+				t.Errorf("%s: exit code %d, want %d with %q:\n%s", what, code, wantCode, text, out)
+			}
+		}
+	}
+	write("billing: provisioned, read: {min: 5, max: 50}, write: {units: 2}")
+	code, out := run("apply")
+	expect("the plan", code, out, 1, "change   shop: scale the reads between 5 and 50 units", "change   shop: keep the reads at 70 % of the units", "add --yes")
+	code, out = run("apply", "--yes")
+	expect("apply", code, out, 0, "scale the reads")
+	code, out = run("apply")
+	expect("again", code, out, 0, "has the tables of the model")
+	code, out = run("drift")
+	expect("drift of what matches", code, out, 0, "0 of 0 access patterns")
+
+	write("billing: provisioned, read: {min: 5, max: 90}, write: {units: 2}")
+	code, out = run("drift")
+	expect("drift", code, out, 1, "table shop scales differently than the model declares; stator model apply would: scale the reads between 5 and 90 units", "auto scaling differs from the model")
+	code, out = run("drift", "--json")
+	expect("drift as JSON", code, out, 1, `"ok": false`, `"scaling": [`, `"operation": "RegisterScalableTarget"`)
+
+	write("billing: provisioned, read: {units: 5}, write: {units: 2}")
+	code, out = run("apply", "--yes")
+	expect("a model without it", code, out, 0, "change   shop: no longer scale the reads between 5 and 50 units", "lost: the units no longer follow the load")
+	code, out = run("apply", "--scaling-endpoint", "nowhere")
+	expect("no URL", code, out, 2, "--scaling-endpoint is")
+	write("billing: provisioned, read: {min: 5, max: 90}, write: {units: 2}")
+	code, out = run("apply", "--scaling-endpoint", "http://127.0.0.1:1")
+	expect("no service", code, out, 1, "cannot compare", "read the auto scaling of table shop")
+}
+
 // A key cannot be changed, and then nothing else is changed.
 func TestModelApplyCannot(t *testing.T) {
 	endpoint := serving(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator/internal/model"
+	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/drift"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -35,7 +36,8 @@ of the key condition, literal prefixes of the key, condition, filter and project
 without values. The command joins these counts with the access patterns of a model and
 reports patterns that were never requested, traffic that no pattern matches, and
 patterns that read far more than they return or cost far more than the model predicts,
-and requests that the server did not count by shape.
+requests that the server did not count by shape, and tables that scale their units
+differently than the model declares.
 It fails when it finds any of these.
 
 Counting starts when the server starts, or with the last --reset.
@@ -49,6 +51,7 @@ and can be repeated; the counts are added.`,
 		},
 	}
 	f.add(cmd, "URL of the stator")
+	f.addScaling(cmd)
 	cmd.Flags().StringArrayVar(&f.traffic, "traffic", nil, "file with counts from /shapes, or folder with such files")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	cmd.Flags().BoolVar(&f.allowed.Unused, "allow-unused", false, "do not fail for patterns that were never requested")
@@ -62,6 +65,7 @@ type driftResult struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
 	*drift.Report
+	Scaling []*apply.Change `json:"scaling,omitempty"` // that would make auto scaling match the model
 }
 
 func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) error {
@@ -73,32 +77,51 @@ func (f *driftFlags) drift(ctx context.Context, file string, stdout io.Writer) e
 		return err
 	}
 	var traffic workload.Report
+	var scaling []*apply.Change
 	if len(f.traffic) > 0 {
 		traffic, err = savedTraffic(f.traffic)
 	} else {
-		traffic, err = f.serverTraffic(ctx)
+		traffic, scaling, err = f.askServer(ctx, m)
 	}
 	if err != nil {
 		return err
 	}
 	r := drift.Join(m, traffic)
 	if f.json {
-		err = encodeIndented(stdout, driftResult{file, r.OK(f.allowed), r})
+		err = encodeIndented(stdout, driftResult{file, r.OK(f.allowed) && len(scaling) == 0, r, scaling})
 	} else {
 		err = f.print(stdout, r)
+		for _, c := range scaling {
+			fmt.Fprintf(stdout, "%stable %s scales differently than the model declares; stator model apply would: %s\n", painterFor(stdout).status(model.StatusFault), c.Table, c.Text)
+		}
 	}
-	if err == nil && !r.OK(f.allowed) {
-		err = fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
+	switch {
+	case err != nil:
+		return err
+	case !r.OK(f.allowed):
+		return fmt.Errorf("%s: the traffic since %s differs from the model", file, r.Since.Format("2006-01-02 15:04:05 MST"))
+	case len(scaling) > 0:
+		return fmt.Errorf("%s: auto scaling differs from the model", file)
 	}
-	return err
+	return nil
+}
+
+// askServer reads the counts of the server, and how its auto scaling differs from the model.
+func (f *driftFlags) askServer(ctx context.Context, m *model.Model) (traffic workload.Report, scaling []*apply.Change, err error) {
+	e, err := f.open()
+	if err != nil {
+		return traffic, nil, err
+	}
+	// Before the counts, which can be reset only once.
+	if scaling, err = apply.ScalingChanges(ctx, e.Send, m); err != nil {
+		return traffic, nil, fmt.Errorf("cannot compare the auto scaling of %s: %w", f.endpoint, err)
+	}
+	traffic, err = f.serverTraffic(ctx, e)
+	return traffic, scaling, err
 }
 
 // serverTraffic reads the counts of the server.
-func (f *driftFlags) serverTraffic(ctx context.Context) (traffic workload.Report, err error) {
-	e, err := f.open()
-	if err != nil {
-		return traffic, err
-	}
+func (f *driftFlags) serverTraffic(ctx context.Context, e *apply.Endpoint) (traffic workload.Report, err error) {
 	read := e.Get
 	if f.reset {
 		read = e.Delete // returns the counts that it resets

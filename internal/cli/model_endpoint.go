@@ -15,11 +15,16 @@ import (
 )
 
 // endpointFlags name the server that a model is compared with.
-type endpointFlags struct{ endpoint, region string }
+type endpointFlags struct{ endpoint, region, scaling string }
 
 func (f *endpointFlags) add(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&f.endpoint, "endpoint", "", usage)
 	cmd.Flags().StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
+}
+
+// addScaling adds a flag for the endpoint of Application Auto Scaling.
+func (f *endpointFlags) addScaling(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.scaling, "scaling-endpoint", "", "URL of Application Auto Scaling; defaults to that of AWS for --endpoint, or to --endpoint")
 }
 
 // open returns a client of the endpoint.
@@ -27,11 +32,14 @@ func (f *endpointFlags) open() (*apply.Endpoint, error) {
 	if f.endpoint == "" {
 		return nil, usageError{fmt.Errorf("--endpoint must name the server, such as http://127.0.0.1:8000")}
 	}
-	u, err := url.Parse(f.endpoint)
-	if err != nil || u.Host == "" {
-		return nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
+	for _, given := range []struct{ flag, url string }{{"--endpoint", f.endpoint}, {"--scaling-endpoint", f.scaling}} {
+		if u, err := url.Parse(given.url); given.url != "" && (err != nil || u.Host == "") {
+			return nil, usageError{fmt.Errorf("%s is %q, but must be a URL such as http://127.0.0.1:8000", given.flag, given.url)}
+		}
 	}
-	return clientOf(f.endpoint, f.region), nil
+	e := clientOf(f.endpoint, f.region)
+	e.ScalingURL = f.scaling
+	return e, nil
 }
 
 // maxConnections is the most requests that a client has in flight.

@@ -163,16 +163,18 @@ func TestRightsizeUsage(t *testing.T) {
 	}
 }
 
-// Requests are signed for the service of their operation, on AWS and on a stator.
+// Requests are signed for the service that has their operation.
 func TestSignedService(t *testing.T) {
 	for target, want := range map[string]string{
-		"GraniteServiceVersion20100801.ListMetrics": "monitoring", "AnyScaleFrontendService.DescribeScalableTargets": "application-autoscaling",
-		"DynamoDB_20120810.GetItem": "dynamodb", "DynamoDBStreams_20120810.ListStreams": "dynamodb", "Stator.Backup": "dynamodb", "": "dynamodb",
+		"GraniteServiceVersion20100801.GetMetricData":    "monitoring",
+		"AnyScaleFrontendService.RegisterScalableTarget": "application-autoscaling",
+		"DynamoDB_20120810.GetItem":                      "dynamodb",
+		"DynamoDBStreams_20120810.GetRecords":            "dynamodb",
+		"Stator.Backup":                                  "dynamodb",
+		"":                                               "dynamodb",
 	} {
-		r := httptest.NewRequest("POST", "/", nil)
-		r.Header.Set("X-Amz-Target", target)
-		if got := signedService(r); got != want {
-			t.Errorf("requests to %s are signed for %s, want %s", target, got, want)
+		if got := signedService(target); got != want {
+			t.Errorf("requests with the target %q are signed for %s, want %s", target, got, want)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/stator-db/stator/internal/model/apply"
 )
 
 // signFor returns a function that signs requests for a region with AWS Signature
@@ -22,16 +24,16 @@ func signFor(region string) func(r *http.Request, body []byte) error {
 
 func signRequest(r *http.Request, body []byte, with aws.Credentials, region string) error {
 	sum := sha256.Sum256(body)
-	return v4.NewSigner().SignHTTP(r.Context(), with, r, hex.EncodeToString(sum[:]), signedService(r), region, time.Now())
+	return v4.NewSigner().SignHTTP(r.Context(), with, r, hex.EncodeToString(sum[:]), signedService(r.Header.Get("X-Amz-Target")), region, time.Now())
 }
 
-// signedService returns the service that a request is signed for: that of its operation.
-func signedService(r *http.Request) string {
-	service, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+// signedService returns the service that requests with a target are signed for. A stator has
+// all of them on one port.
+func signedService(target string) string {
 	switch {
-	case service == "GraniteServiceVersion20100801":
+	case strings.HasPrefix(target, apply.TargetWatch):
 		return "monitoring"
-	case service == "AnyScaleFrontendService":
+	case strings.HasPrefix(target, apply.TargetScaling):
 		return "application-autoscaling"
 	}
 	return "dynamodb"

@@ -299,13 +299,10 @@ func (l *tableLoad) local(write bool) (sum float64) {
 	return sum
 }
 
-// defaultTarget is the default target utilization of auto scaling, in percent.
-const defaultTarget = 70
-
 // provision is how many units are paid for when used units are consumed on
 // average: the fixed number, or what auto scaling provisions.
 func (c *Capacity) provision(used float64) float64 {
-	target, least, most := float64(defaultTarget), 1.0, math.Inf(1)
+	target, least, most := float64(DefaultTarget), 1.0, math.Inf(1)
 	if c != nil {
 		if c.Min == 0 && c.Max == 0 && c.Target == 0 {
 			return float64(c.Units)

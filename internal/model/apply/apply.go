@@ -15,8 +15,9 @@ import (
 	"github.com/stator-db/stator/internal/model"
 )
 
-// Send sends one request of the API and returns the body of the reply. An error
-// reply of the server is returned as an *apierror.Error.
+// Send sends one request of the API, or of Application Auto Scaling (see IsScaling), and
+// returns the body of the reply. An error reply of the server is returned as an
+// *apierror.Error.
 type Send func(ctx context.Context, operation string, body any) ([]byte, error)
 
 // Plan is the list of changes that the tables need.
@@ -42,6 +43,7 @@ const (
 	Billing     = "billing"
 	Units       = "units"
 	AddIndex    = "add index"
+	Scaling     = "auto scaling" // what the model does not declare is removed before units are changed
 	Stream      = "stream"
 	TimeToLive  = "time to live"
 	Recovery    = "recovery"
@@ -64,12 +66,14 @@ func Make(ctx context.Context, send Send, m *model.Model) (*Plan, error) {
 			return nil, err
 		}
 		c := &comparer{plan: plan, table: t, live: l}
+		if err := c.readScaling(ctx, send); err != nil {
+			return nil, err
+		}
 		if l == nil {
 			c.create()
 		} else {
 			c.compare()
 		}
-		c.noteScaling()
 	}
 	return plan, nil
 }

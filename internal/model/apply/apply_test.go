@@ -145,7 +145,7 @@ func TestApplyChanges(t *testing.T) {
 		{"other units", "{" + key + ", indexes: {byDay: {partition: day}}, billing: provisioned, read: {units: 3}, write: {units: 4}}",
 			"{" + key + ", indexes: {byDay: {partition: day, write: {units: 9}}}, billing: provisioned, read: {units: 5}, write: {units: 4}}", []string{apply.Units}},
 		{"units within the bounds of scaling", "{" + key + ", billing: provisioned, read: {units: 7}, write: {units: 4}}",
-			"{" + key + ", billing: provisioned, read: {units: 5, min: 5, max: 10}, write: {units: 4}}", nil},
+			"{" + key + ", billing: provisioned, read: {units: 5, min: 5, max: 10}, write: {units: 4}}", []string{apply.Scaling, apply.Scaling}},
 		{"a stream starts", "{" + key + "}", "{" + key + ", stream: KEYS_ONLY}", []string{apply.Stream}},
 		{"a stream ends", "{" + key + ", stream: KEYS_ONLY}", "{" + key + "}", []string{apply.Stream}},
 		{"a stream with another view type", "{" + key + ", stream: KEYS_ONLY}", "{" + key + ", stream: NEW_IMAGE}", []string{apply.Stream, apply.Stream}},
@@ -247,21 +247,21 @@ func testApplyGivesUp(t *testing.T) {
 	}
 }
 
-// Auto scaling is noted, since no request of the API does it; a plan can be
-// encoded as JSON.
-func TestApplyNotes(t *testing.T) { virtualtime.Test(t, testApplyNotes) }
+// A plan can be encoded as JSON.
+func TestPlanAsJSON(t *testing.T) { virtualtime.Test(t, testPlanAsJSON) }
 
-func testApplyNotes(t *testing.T) {
+func testPlanAsJSON(t *testing.T) {
 	e := server(t)
 	plan, err := apply.Make(t.Context(), e.Send, tableModel(t, "{"+key+", billing: provisioned, read: {min: 5, max: 10}, write: {units: 4}}"))
-	if err != nil || len(plan.Notes) != 1 {
-		t.Fatalf("the plan is %+v, %v", plan, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	text, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"table":"shop"`, `"kind":"create table"`, `"request":{"operation":"CreateTable","body":{`, `"ReadCapacityUnits":5`, `"notes":[`} {
+	for _, want := range []string{`"table":"shop"`, `"kind":"create table"`, `"request":{"operation":"CreateTable","body":{`, `"ReadCapacityUnits":5`,
+		`"kind":"auto scaling","text":"scale the reads between 5 and 10 units","request":{"operation":"RegisterScalableTarget","body":{"MaxCapacity":10,"MinCapacity":5,"ResourceId":"table/shop","ScalableDimension":"dynamodb:table:ReadCapacityUnits","ServiceNamespace":"dynamodb"}}`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s has no %s", text, want)
 		}

@@ -11,7 +11,7 @@ import (
 func Between(before, after *model.Model) (*Plan, error) {
 	plan := &Plan{Changes: []*Change{}}
 	for _, t := range after.Tables {
-		c := &comparer{plan: plan, table: t}
+		c := &comparer{plan: plan, table: t, scalable: true}
 		old, ok := before.Table(t.Name)
 		if !ok {
 			c.create()
@@ -20,6 +20,9 @@ func Between(before, after *model.Model) (*Plan, error) {
 		var err error
 		if c.live, err = asLive(old); err != nil {
 			return nil, err
+		}
+		if !t.OnDemand() {
+			c.scaling = scalingOf(old)
 		}
 		c.compare()
 	}

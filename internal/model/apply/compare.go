@@ -3,7 +3,6 @@ package apply
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stator-db/stator/internal/data/schema"
@@ -15,6 +14,9 @@ type comparer struct {
 	plan  *Plan
 	table *model.Table
 	live  *liveTable // nil if it does not exist
+
+	scaling  map[scalableID]*liveScaling // of the table and its indexes, also of a deleted table of its name
+	scalable bool                        // scaling is known
 }
 
 func (c *comparer) change(kind, loses, operation string, body map[string]any, format string, args ...any) {
@@ -29,6 +31,10 @@ func (c *comparer) fault(try, format string, args ...any) {
 	c.plan.Faults = append(c.plan.Faults, &Fault{Table: c.table.Name, Message: fmt.Sprintf(format, args...), Try: try})
 }
 
+func (c *comparer) note(format string, args ...any) {
+	c.plan.Notes = append(c.plan.Notes, fmt.Sprintf(format, args...))
+}
+
 // create adds the creation of a table that does not exist.
 func (c *comparer) create() {
 	body := Body(c.table)
@@ -41,6 +47,8 @@ func (c *comparer) create() {
 		text += " and the indexes " + strings.Join(indexes, ", ")
 	}
 	c.change(CreateTable, "", "CreateTable", body, "%s", text)
+	c.unscale()
+	c.scale()
 	if c.table.TTL != "" {
 		c.enableTTL()
 	}
@@ -52,9 +60,11 @@ func (c *comparer) create() {
 // compare adds the changes that an existing table needs.
 func (c *comparer) compare() {
 	c.checkImmutable()
+	c.unscale()
 	c.removeIndexes()
 	c.billing()
 	c.addIndexes()
+	c.scale()
 	c.stream()
 	c.ttl()
 	if c.table.Recovery && !c.live.supportsRecovery {
@@ -139,9 +149,9 @@ func (c *comparer) billing() {
 	s := c.table.Schema()
 	body, all := map[string]any{}, c.live.onDemand()
 	var texts []string
-	if all || !within(c.live.ProvisionedThroughput, c.table.Read, c.table.Write) {
-		body["ProvisionedThroughput"] = throughput(s.Throughput)
-		texts = append(texts, fmt.Sprintf("%d read and %d write units", s.Throughput.Read, s.Throughput.Write))
+	if u := c.unitsOf(c.live.ProvisionedThroughput, s.Throughput, c.table.Read, c.table.Write); all || !c.live.ProvisionedThroughput.are(u) {
+		body["ProvisionedThroughput"] = throughput(u)
+		texts = append(texts, fmt.Sprintf("%d read and %d write units", u.Read, u.Write))
 	}
 	var updates []any
 	for _, is := range c.live.GlobalSecondaryIndexes {
@@ -149,10 +159,10 @@ func (c *comparer) billing() {
 			continue
 		}
 		x, _ := c.table.Index(is.IndexName)
-		if !all && within(is.ProvisionedThroughput, cmp.Or(x.Read, c.table.Read), cmp.Or(x.Write, c.table.Write)) {
+		u := c.unitsOf(is.ProvisionedThroughput, x.Schema().Throughput, cmp.Or(x.Read, c.table.Read), cmp.Or(x.Write, c.table.Write))
+		if !all && is.ProvisionedThroughput.are(u) {
 			continue
 		}
-		u := x.Schema().Throughput
 		updates = append(updates, map[string]any{"Update": map[string]any{"IndexName": x.Name, "ProvisionedThroughput": throughput(u)}})
 		texts = append(texts, fmt.Sprintf("%d and %d of the index %s", u.Read, u.Write, x.Name))
 	}
@@ -166,18 +176,6 @@ func (c *comparer) billing() {
 	case len(texts) > 0:
 		c.change(Units, "", "UpdateTable", body, "provision %s", strings.Join(texts, ", "))
 	}
-}
-
-// within reports whether units match the model. Units that scale may have any
-// value within their bounds.
-func within(u liveUnits, read, write *model.Capacity) bool {
-	fits := func(n int64, c *model.Capacity) bool {
-		if c.Max > 0 {
-			return int64(c.Min) <= n && n <= int64(c.Max)
-		}
-		return n == int64(max(c.Units, c.Min))
-	}
-	return fits(u.ReadCapacityUnits, read) && fits(u.WriteCapacityUnits, write)
 }
 
 // stream adds a change of the stream. A stream with another view type is a new
@@ -222,21 +220,6 @@ func (c *comparer) recovery() {
 		return
 	}
 	c.change(Recovery, "the history that it could restore", "UpdateContinuousBackups", body, "disable point-in-time recovery")
-}
-
-// noteScaling notes auto scaling, which another service does.
-func (c *comparer) noteScaling() {
-	scales := func(list ...*model.Capacity) bool {
-		return slices.ContainsFunc(list, func(c *model.Capacity) bool { return c != nil && c.Max > 0 })
-	}
-	all := []*model.Capacity{c.table.Read, c.table.Write}
-	for _, x := range c.table.Indexes {
-		all = append(all, x.Read, x.Write)
-	}
-	if scales(all...) {
-		c.plan.Notes = append(c.plan.Notes, fmt.Sprintf(
-			"table %s scales its units, which Application Auto Scaling does, not this API; stator model export writes the resources for it", c.table.Name))
-	}
 }
 
 // Body returns the CreateTable request of a table.

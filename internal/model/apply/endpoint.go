@@ -20,18 +20,28 @@ type Endpoint struct {
 	URL        string
 	StreamsURL string // of the API of streams; defaults to that of AWS for URL, or to URL
 	WatchURL   string // of the API of CloudWatch; defaults to that of AWS for URL, or to URL
-	Client     *http.Client
+	ScalingURL string // of Application Auto Scaling; defaults to that of AWS for URL, or to URL
+	Client     Doer
 	Sign       func(r *http.Request, body []byte) error
 
 	// Uncounted asks a stator not to count the requests of this client as traffic.
 	Uncounted bool
 }
 
+// Doer executes HTTP requests, as an *http.Client does.
+type Doer interface {
+	Do(r *http.Request) (*http.Response, error)
+}
+
 // maxReplyBytes is more than any reply has.
 const maxReplyBytes = 32 << 20
 
-// Send sends one request of the API. A json.RawMessage is sent as it is.
+// Send sends one request of the API, or of Application Auto Scaling. A json.RawMessage is sent
+// as it is.
 func (e *Endpoint) Send(ctx context.Context, operation string, body any) ([]byte, error) {
+	if IsScaling(operation) {
+		return e.send(ctx, cmp.Or(e.ScalingURL, scalingURL(e.URL)), TargetScaling+operation, body)
+	}
 	return e.send(ctx, e.URL, "DynamoDB_20120810."+operation, body)
 }
 
@@ -44,8 +54,14 @@ func (e *Endpoint) SendStreams(ctx context.Context, operation string, body any) 
 // SendWatch sends a request of the API of CloudWatch, which a stator has on the same URL. On
 // AWS it has a host of its own.
 func (e *Endpoint) SendWatch(ctx context.Context, operation string, body any) ([]byte, error) {
-	return e.send(ctx, cmp.Or(e.WatchURL, watchURL(e.URL)), "GraniteServiceVersion20100801."+operation, body)
+	return e.send(ctx, cmp.Or(e.WatchURL, watchURL(e.URL)), TargetWatch+operation, body)
 }
+
+// What X-Amz-Target begins with in requests to services other than DynamoDB.
+const (
+	TargetScaling = "AnyScaleFrontendService."
+	TargetWatch   = "GraniteServiceVersion20100801."
+)
 
 // SendOwn sends a request of an operation that only stator has.
 func (e *Endpoint) SendOwn(ctx context.Context, operation string, body any) ([]byte, error) {
@@ -63,12 +79,18 @@ func streamsURL(endpoint string) string {
 }
 
 // watchURL returns the URL of the CloudWatch of an endpoint.
-func watchURL(endpoint string) string {
+func watchURL(endpoint string) string { return serviceURL(endpoint, "monitoring.") }
+
+// scalingURL returns the URL of the Application Auto Scaling of an endpoint.
+func scalingURL(endpoint string) string { return serviceURL(endpoint, "application-autoscaling.") }
+
+// serviceURL returns the URL of another service in the region of an endpoint.
+func serviceURL(endpoint, service string) string {
 	u, ok := parseAWS(endpoint)
 	if !ok {
 		return endpoint
 	}
-	u.Host = "monitoring." + strings.TrimPrefix(u.Host, "dynamodb.")
+	u.Host = service + strings.TrimPrefix(u.Host, "dynamodb.")
 	return u.String()
 }
 
@@ -92,6 +114,9 @@ func (e *Endpoint) send(ctx context.Context, to, target string, body any) ([]byt
 	}
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	if strings.HasPrefix(target, TargetScaling) {
+		r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	}
 	if e.Uncounted {
 		r.Header.Set(workload.UncountedHeader, "true")
 	}
@@ -127,12 +152,22 @@ func (e *Endpoint) do(r *http.Request, body []byte) ([]byte, error) {
 	defer reply.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxReplyBytes))
 	if err != nil {
-		return nil, fmt.Errorf("read the reply of %s: %w", e.URL, err)
+		return nil, fmt.Errorf("read the reply of %s: %w", r.URL.Host, err)
 	}
 	if reply.StatusCode != http.StatusOK {
 		return nil, faultOf(reply.StatusCode, text)
 	}
 	return text, nil
+}
+
+// unknownReply is an error reply that is not one of the API.
+type unknownReply struct {
+	status int
+	text   []byte
+}
+
+func (r *unknownReply) Error() string {
+	return fmt.Sprintf("the endpoint answers %d: %.200s", r.status, bytes.TrimSpace(r.text))
 }
 
 // CancellationCodes is the Detail of a TransactionCanceledException: the code of each
@@ -143,11 +178,11 @@ type CancellationCodes []string
 func faultOf(status int, text []byte) error {
 	var reply struct {
 		Type                string `json:"__type"`
-		Message             string `json:"message"`
+		Message             string `json:"message"` // or Message: names are compared without case
 		CancellationReasons []struct{ Code string }
 	}
 	if json.Unmarshal(text, &reply) != nil || reply.Type == "" {
-		return fmt.Errorf("the endpoint answers %d: %.200s", status, bytes.TrimSpace(text))
+		return &unknownReply{status, text}
 	}
 	_, code, ok := strings.Cut(reply.Type, "#")
 	if !ok {

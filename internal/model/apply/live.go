@@ -34,6 +34,10 @@ type liveKeyElement struct{ AttributeName, KeyType string }
 
 type liveUnits struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
 
+func (u liveUnits) are(t schema.Throughput) bool {
+	return u.ReadCapacityUnits == t.Read && u.WriteCapacityUnits == t.Write
+}
+
 type liveIndex struct {
 	IndexName   string
 	IndexStatus string

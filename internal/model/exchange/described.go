@@ -176,12 +176,9 @@ func splitKey(key []keyPart) (partition, sort []string, err error) {
 	return partition, sort, nil
 }
 
-// defaultTarget is the default target utilization of auto scaling, in percent.
-const defaultTarget = 70
-
 // normalized is a capacity in its shortest form; nil for none.
 func normalized(c model.Capacity) *model.Capacity {
-	if c.Target == defaultTarget {
+	if c.Target == model.DefaultTarget {
 		c.Target = 0
 	}
 	if c.Max != 0 && c.Units <= c.Min {

@@ -83,7 +83,7 @@ func (w *cloudFormationWriter) table(t *model.Table) {
 	if t.Recovery {
 		w.line(3, "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
 	}
-	for _, s := range scaledCapacities(t) {
+	for _, s := range t.ScaledCapacities() {
 		w.scaling(id, s)
 	}
 }
@@ -140,21 +140,21 @@ func (w *cloudFormationWriter) indexes(t *model.Table, local bool) {
 }
 
 // scaling writes the resources that scale a capacity.
-func (w *cloudFormationWriter) scaling(table string, s scaledCapacity) {
-	target := w.id(table + " " + s.suffix() + " target")
+func (w *cloudFormationWriter) scaling(table string, s model.ScaledCapacity) {
+	target := w.id(table + " " + scaledSuffix(s) + " target")
 	of := fmt.Sprintf("table/${%s}", table)
-	if s.index != "" {
-		of += "/index/" + strings.ReplaceAll(s.index, "${", "${!")
+	if s.Index != "" {
+		of += "/index/" + strings.ReplaceAll(s.Index, "${", "${!")
 	}
 	w.line(1, "%s:", target)
 	w.line(2, "Type: AWS::ApplicationAutoScaling::ScalableTarget")
 	w.line(2, "Properties:")
 	w.line(3, "ServiceNamespace: dynamodb")
 	w.line(3, "ResourceId: !Sub %s", inQuotes(of))
-	w.line(3, "ScalableDimension: %s", s.dimension())
-	w.line(3, "MinCapacity: %d", max(1, s.capacity.Min))
-	w.line(3, "MaxCapacity: %d", s.capacity.Max)
-	policy := w.id(table + " " + s.suffix() + " policy")
+	w.line(3, "ScalableDimension: %s", s.Dimension())
+	w.line(3, "MinCapacity: %d", s.Fewest())
+	w.line(3, "MaxCapacity: %d", s.Max)
+	policy := w.id(table + " " + scaledSuffix(s) + " policy")
 	w.line(1, "%s:", policy)
 	w.line(2, "Type: AWS::ApplicationAutoScaling::ScalingPolicy")
 	w.line(2, "Properties:")
@@ -162,6 +162,6 @@ func (w *cloudFormationWriter) scaling(table string, s scaledCapacity) {
 	w.line(3, "PolicyType: TargetTrackingScaling")
 	w.line(3, "ScalingTargetId: !Ref %s", target)
 	w.line(3, "TargetTrackingScalingPolicyConfiguration:")
-	w.line(4, "TargetValue: %d", cmp.Or(s.capacity.Target, defaultTarget))
-	w.line(4, "PredefinedMetricSpecification: {PredefinedMetricType: %s}", s.metric())
+	w.line(4, "TargetValue: %d", s.Utilization())
+	w.line(4, "PredefinedMetricSpecification: {PredefinedMetricType: %s}", s.Metric())
 }

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -158,61 +157,14 @@ func (w *terraformWriter) index(b *hclwrite.Body, t *model.Table, x *model.Index
 	}
 }
 
-// scaledCapacity is a capacity with auto scaling, of a table or an index.
-type scaledCapacity struct {
-	index    string // "" for the table
-	write    bool
-	capacity *model.Capacity
-}
-
-// scaledCapacities returns all capacities of a table with auto scaling.
-func scaledCapacities(t *model.Table) (all []scaledCapacity) {
-	add := func(index string, read, write *model.Capacity) {
-		for i, c := range []*model.Capacity{read, write} {
-			if c != nil && c.Max > 0 {
-				all = append(all, scaledCapacity{index, i == 1, c})
-			}
-		}
-	}
-	if t.OnDemand() {
-		return nil
-	}
-	add("", t.Read, t.Write)
-	for _, x := range t.Indexes {
-		if !x.Local {
-			add(x.Name, cmp.Or(x.Read, t.Read), cmp.Or(x.Write, t.Write))
-		}
-	}
-	return all
-}
-
-// dimension is the Application Auto Scaling dimension of a capacity.
-func (s scaledCapacity) dimension() string {
-	of, what := "table", "Read"
-	if s.index != "" {
-		of = "index"
-	}
-	if s.write {
-		what = "Write"
-	}
-	return fmt.Sprintf("dynamodb:%s:%sCapacityUnits", of, what)
-}
-
-func (s scaledCapacity) metric() string {
-	if s.write {
-		return "DynamoDBWriteCapacityUtilization"
-	}
-	return "DynamoDBReadCapacityUtilization"
-}
-
-// suffix distinguishes the scaled capacities of one table.
-func (s scaledCapacity) suffix() string {
+// scaledSuffix distinguishes the scaled capacities of one table.
+func scaledSuffix(s model.ScaledCapacity) string {
 	suffix := "read"
-	if s.write {
+	if s.Write {
 		suffix = "write"
 	}
-	if s.index != "" {
-		return s.index + "_" + suffix
+	if s.Index != "" {
+		return s.Index + "_" + suffix
 	}
 	return suffix
 }
@@ -220,12 +172,12 @@ func (s scaledCapacity) suffix() string {
 // scaling writes the resources that scale a table, and keeps Terraform from
 // resetting its units.
 func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label string) {
-	all := scaledCapacities(t)
+	all := t.ScaledCapacities()
 	if len(all) == 0 {
 		return
 	}
 	ignored := []string{"read_capacity", "write_capacity"}
-	if slices.ContainsFunc(all, func(s scaledCapacity) bool { return s.index != "" }) {
+	if slices.ContainsFunc(all, func(s model.ScaledCapacity) bool { return s.Index != "" }) {
 		ignored = append(ignored, "global_secondary_index")
 	}
 	var tokens []hclwrite.Tokens
@@ -235,13 +187,13 @@ func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label st
 	table.AppendNewline()
 	table.AppendNewBlock("lifecycle", nil).Body().SetAttributeRaw("ignore_changes", hclwrite.TokensForTuple(tokens))
 	for _, s := range all {
-		own := w.label(label + "_" + s.suffix())
+		own := w.label(label + "_" + scaledSuffix(s))
 		b := w.resource("aws_appautoscaling_target", own)
 		set(b, "service_namespace", "dynamodb")
-		b.SetAttributeRaw("resource_id", resourceID(label, s.index))
-		set(b, "scalable_dimension", s.dimension())
-		setNumber(b, "min_capacity", max(1, s.capacity.Min))
-		setNumber(b, "max_capacity", s.capacity.Max)
+		b.SetAttributeRaw("resource_id", resourceID(label, s.Index))
+		set(b, "scalable_dimension", s.Dimension())
+		setNumber(b, "min_capacity", s.Fewest())
+		setNumber(b, "max_capacity", s.Max)
 
 		b = w.resource("aws_appautoscaling_policy", own)
 		set(b, "name", own)
@@ -251,9 +203,9 @@ func (w *terraformWriter) scaling(table *hclwrite.Body, t *model.Table, label st
 		}
 		b.AppendNewline()
 		c := b.AppendNewBlock("target_tracking_scaling_policy_configuration", nil).Body()
-		setNumber(c, "target_value", cmp.Or(s.capacity.Target, defaultTarget))
+		setNumber(c, "target_value", s.Utilization())
 		c.AppendNewline()
-		set(c.AppendNewBlock("predefined_metric_specification", nil).Body(), "predefined_metric_type", s.metric())
+		set(c.AppendNewBlock("predefined_metric_specification", nil).Body(), "predefined_metric_type", s.Metric())
 	}
 }
 
