@@ -253,7 +253,7 @@ func addedIndex(q model.Request) (string, error) {
 	return body.GlobalSecondaryIndexUpdates[0].Create.IndexName, nil
 }
 
-// finishSwitch enables time to live and recovery of the new tables. It does not
+// finishSwitch enables time to live, recovery and auto scaling of the new tables. It does not
 // wait until they are enabled, which takes up to an hour on AWS, and it stores
 // an error instead of returning it, since the switch has happened.
 func (r *phaseRun) finishSwitch(ctx context.Context) error {
@@ -264,7 +264,7 @@ func (r *phaseRun) finishSwitch(ctx context.Context) error {
 	r.finished = err == nil
 	if err == nil {
 		for _, c := range plan.Changes {
-			if c.Kind != apply.TimeToLive && c.Kind != apply.Recovery {
+			if c.Kind != apply.TimeToLive && c.Kind != apply.Recovery && (c.Kind != apply.Scaling || c.Loses != "") {
 				continue
 			}
 			r.finished = false // the next plan shows whether it is enabled
@@ -279,7 +279,7 @@ func (r *phaseRun) finishSwitch(ctx context.Context) error {
 	return r.setUnfinished(ctx, err)
 }
 
-// setUnfinished stores why time to live and recovery are not as they should be.
+// setUnfinished stores why time to live, recovery or auto scaling are not as they should be.
 func (r *phaseRun) setUnfinished(ctx context.Context, reason error) error {
 	text := ""
 	if reason != nil {

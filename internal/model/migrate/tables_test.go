@@ -168,6 +168,22 @@ func TestMigrateSwitchDoesNotWaitForTimeToLive(t *testing.T) {
 	}
 }
 
+// A new table scales its units after the switch, when the application uses it.
+func TestMigrateSwitchRegistersAutoScaling(t *testing.T) {
+	g := newRig(t, sessions, strings.NewReplacer("sessions: {", "sessions2: {billing: provisioned, read: {min: 5, max: 50}, write: {units: 5}, ").Replace(sessions))
+	describe := func() string {
+		return string(g.send("DescribeScalingPolicies", map[string]any{"ServiceNamespace": "dynamodb", "ResourceId": "table/sessions2"}))
+	}
+	g.do(migrate.Ready)
+	if got := describe(); strings.Contains(got, "PolicyName") {
+		t.Errorf("before the switch: %s", got)
+	}
+	g.do(migrate.Switched)
+	if got := describe(); !strings.Contains(got, "DynamoDBReadCapacityUtilization:table/sessions2") {
+		t.Errorf("after the switch: %s", got)
+	}
+}
+
 const sessions = `
 tables: {sessions: {key: {partition: id}, ttl: until}}
 entities:
