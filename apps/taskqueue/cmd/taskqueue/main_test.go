@@ -360,6 +360,8 @@ func TestCommands(t *testing.T) {
 		{"work without a command", []string{"work", "mail", at}, 2, "--exec is missing"},
 		{"an unknown command", []string{"dance"}, 2, "unknown command"},
 		{"an unknown log level", []string{"serve", "--log", "loud"}, 2, "--log is"},
+		{"units without a bound", []string{"serve", "--provisioned", "2000"}, 2, "such as 2000:10000"},
+		{"units in the wrong order", []string{"serve", "--provisioned", "20:10"}, 2, "not more than the second"},
 		{"an unknown flag", []string{"list", "mail", "--colour"}, 2, "unknown flag"},
 		{"no server", []string{"queues", "--server=http://127.0.0.1:1"}, 1, "reach the task queue"},
 		{"no URL", []string{"queues", "--server=here"}, 2, "must be a URL"},

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +30,8 @@ type serving struct {
 	home    home.Options
 	address web.Address
 	queue   queue.Options
+
+	provisioned string // bounds of the write units; empty means on demand
 }
 
 func (o *serving) flags(f *pflag.FlagSet) {
@@ -37,6 +41,7 @@ func (o *serving) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.queue.Keep, "keep", 7*24*time.Hour, "how long finished tasks are kept")
 	f.DurationVar(&o.queue.KeepKey, "keep-key", 24*time.Hour, "how long an idempotency key is remembered")
 	f.DurationVar(&o.queue.MaxAge, "max-age", 7*24*time.Hour, "how long a task may wait before it becomes dead")
+	f.StringVar(&o.provisioned, "provisioned", "", "create the table with provisioned units and auto scaling; the value is the fewest and the most write units, such as 2000:10000 (default: on demand)")
 	f.IntVar(&o.queue.MaxKnown, "memory-tasks", 200_000, "waiting tasks that are held in memory; more are read from the table when needed")
 }
 
@@ -57,6 +62,24 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
+// model returns the model of the table.
+func (o *serving) model() ([]byte, error) {
+	if o.provisioned == "" {
+		return taskqueue.Model, nil
+	}
+	fewest, most, ok := strings.Cut(o.provisioned, ":")
+	from, err := strconv.Atoi(fewest)
+	to, err2 := strconv.Atoi(most)
+	if !ok || err != nil || err2 != nil {
+		return nil, command.Usagef("--provisioned is %q, but must be the fewest and the most write units, such as 2000:10000", o.provisioned)
+	}
+	model, err := taskqueue.Provisioned(from, to)
+	if err != nil {
+		return nil, command.Usagef("--provisioned: %v", err)
+	}
+	return model, nil
+}
+
 // serve serves until the context ends. It calls started with its addresses.
 func (o *serving) serve(ctx context.Context, log *slog.Logger, started func(address, dynamodb string)) error {
 	if o.queue.Poll == 0 && o.home.Endpoint == "aws" {
@@ -65,12 +88,16 @@ func (o *serving) serve(ctx context.Context, log *slog.Logger, started func(addr
 	if o.queue.Poll < 0 || o.queue.Keep <= 0 || o.queue.KeepKey <= 0 || o.queue.MaxAge <= 0 || o.queue.MaxKnown < 100 {
 		return command.Usagef("--poll, --keep, --keep-key and --max-age must be positive, and --memory-tasks at least 100")
 	}
+	model, err := o.model()
+	if err != nil {
+		return err
+	}
 	listener, err := o.address.Open()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	o.home.Model, o.home.Log = taskqueue.Model, log
+	o.home.Model, o.home.Log = model, log
 	h, err := home.Open(ctx, o.home)
 	if err != nil {
 		return err
