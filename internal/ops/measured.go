@@ -58,7 +58,7 @@ func (s *Service) countCancelled(ctx context.Context, err error) {
 // CountSystemError counts a request that could not be executed, once for each of its
 // tables, as on CloudWatch.
 func (s *Service) CountSystemError(operation string, r Request) {
-	tables := slices.DeleteFunc(s.Tables(r), func(name string) bool { return !s.exists(name) })
+	tables := slices.DeleteFunc(s.Tables(r, maxStatements), func(name string) bool { return !s.exists(name) })
 	if len(tables) == 0 {
 		tables = []string{""}
 	}

@@ -8,9 +8,13 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
+// maxStatements is how many statements a request has at most that is not rejected.
+const maxStatements = 100
+
 // Tables returns the names of the tables that a request names, in order. It is for
-// requests that failed and for traces: a table need not exist.
-func (s *Service) Tables(r Request) []string {
+// requests that failed and for traces: a table need not exist. Of statements it parses no more
+// than the first ones: a request that is rejected may have any number of them.
+func (s *Service) Tables(r Request, statements int) []string {
 	var names []string
 	add := func(name *string) {
 		if name != nil && *name != "" {
@@ -18,7 +22,7 @@ func (s *Service) Tables(r Request) []string {
 		}
 	}
 	statement := func(text *string, parameters []api.Value) {
-		if text == nil {
+		if statements--; text == nil || statements < 0 {
 			return
 		}
 		if parsed, err := s.parseStatement(*text); err == nil {

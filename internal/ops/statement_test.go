@@ -344,3 +344,27 @@ func TestLargeSetsAreRejected(t *testing.T) {
 		tt.want(c.operation, fmt.Sprintf(c.format, set(200_000)), c.control)
 	}
 }
+
+// A request that is rejected may have any number of statements: no more are parsed than are asked for.
+func TestTablesOfManyStatements(t *testing.T) {
+	h := newTableTest(t, 0)
+	for _, c := range []struct {
+		operation, member string
+		statements, most  int
+		want              int
+	}{
+		{"BatchExecuteStatement", "Statements", 25, 32, 25},
+		{"BatchExecuteStatement", "Statements", 5000, 32, 32},
+		{"ExecuteTransaction", "TransactStatements", 100, maxStatements, 100},
+		{"ExecuteTransaction", "TransactStatements", 5000, maxStatements, 100},
+	} {
+		var all []string
+		for i := range c.statements {
+			all = append(all, fmt.Sprintf(`{"Statement":"SELECT * FROM T%d WHERE a = 1"}`, i))
+		}
+		r, _ := Read(c.operation, []byte(`{"`+c.member+`":[`+strings.Join(all, ",")+`]}`))
+		if got := h.s.Tables(r, c.most); len(got) != c.want {
+			t.Errorf("%s with %d statements has %d tables, want %d", c.operation, c.statements, len(got), c.want)
+		}
+	}
+}

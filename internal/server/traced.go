@@ -61,7 +61,7 @@ func (h *Handler) endSpan(of *apiRequest, a *door.Reply) {
 	t, s := of.trace, of.trace.span
 	s.SetText("db.system.name", "aws.dynamodb")
 	s.SetText("db.operation.name", s.Name[strings.LastIndexByte(s.Name, '.')+1:])
-	if tables := h.service.Tables(of.request); len(tables) > 0 {
+	if tables := h.service.Tables(of.request, trace.MaxValues); len(tables) > 0 {
 		if len(tables) == 1 {
 			s.SetText("db.collection.name", tables[0])
 		}

@@ -18,7 +18,7 @@ func TestTextsAreShort(t *testing.T) {
 	s.SetText("a", long)
 	s.SetTexts("b", many)
 	kept := s.attributes[1].value.([]string)
-	if len(kept) != maxValues || cap(kept) != maxValues {
+	if len(kept) != MaxValues || cap(kept) != MaxValues {
 		t.Errorf("%d values are kept, of %d", len(kept), cap(kept))
 	}
 	for _, text := range append(kept, s.attributes[0].value.(string)) {

@@ -39,7 +39,7 @@ type Options struct {
 const (
 	maxQueued = 2048 // spans that wait to be exported
 	maxBatch  = 512  // spans of an export
-	maxValues = 32   // of an attribute that is a list
+	MaxValues = 32   // of an attribute that is a list
 )
 
 // Tracer exports spans. Its methods are safe for concurrent use.
@@ -200,7 +200,7 @@ func (s *Span) SetNumber(key string, value int64) {
 
 // SetTexts sets an attribute that is a list. It keeps no more than 32 values, as SetText does.
 func (s *Span) SetTexts(key string, values []string) {
-	kept := make([]string, min(len(values), maxValues))
+	kept := make([]string, min(len(values), MaxValues))
 	for i := range kept {
 		kept[i] = short(values[i])
 	}
