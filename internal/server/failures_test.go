@@ -149,6 +149,19 @@ func TestPanicsAreSystemErrors(t *testing.T) {
 	}
 }
 
+// Reports of the server are no requests of the API: their errors are not counted as such.
+func TestErrorsOfReportsAreNotCounted(t *testing.T) {
+	h, _ := newFailing(t)
+	for _, path := range []string{"/shapes", "/backups"} {
+		if w := send(h, "GET", path, nil, nil); w.Code != 400 {
+			t.Errorf("%s without a signature: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if text := send(h, "GET", "/metrics", nil, nil).Body.String(); !strings.Contains(text, "dynamodb_user_errors_total 0\n") {
+		t.Errorf("they are counted:\n%s", text)
+	}
+}
+
 // A request to CloudWatch that is rejected before its operation is known gets an error of
 // its protocol, and is no error of a request to DynamoDB.
 func TestCloudWatchRejections(t *testing.T) {

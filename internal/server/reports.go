@@ -27,14 +27,16 @@ func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
 	h.report(ctx, r, a, "backups", func() (any, error) { return h.service.ScheduleStatus(ctx) })
 }
 
-// report answers with JSON. It requires a signature like any request of the API.
+// report answers with JSON. It requires a signature like any request of the API, but is none:
+// its errors are not counted.
 func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
+	fail := func(err error) { h.failReport(ctx, a, name, err) }
 	signer, err := checkSigner(h.verifier, r)
 	if err == nil {
 		err = h.permit(ctx, r, a, signer, "stator:Get"+strings.ToUpper(name[:1])+name[1:])
 	}
 	if err != nil {
-		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
+		fail(err)
 		return
 	}
 	found, err := content()
@@ -46,6 +48,13 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 		err = writeJSON(a, found)
 	}
 	if err != nil {
-		h.fail(ctx, a, typePlain, &apiRequest{operation: name}, err)
+		fail(err)
+	}
+}
+
+// failReport answers a request for a report that failed. It counts as no error of the API.
+func (h *Handler) failReport(ctx context.Context, a *door.Reply, name string, err error) {
+	if fault := h.faultOf(ctx, a, name, err); fault != nil {
+		sendFault(a, typePlain, fault)
 	}
 }

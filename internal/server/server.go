@@ -324,16 +324,25 @@ type apiRequest struct {
 	trace     *tracedRequest // nil if it is not traced
 }
 
+// failed records the error that a request is answered with, for its span.
+func (r *apiRequest) failed(code string) {
+	if r.trace != nil {
+		r.trace.failed = code
+	}
+}
+
 // unread answers a request whose body could not be read.
 func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, of *apiRequest, err error) {
 	var fault *apierror.Error
 	switch {
 	case errors.Is(err, door.ErrTooLarge):
+		of.failed("RequestEntityTooLargeException")
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
 	case errors.As(err, &fault):
 		h.fault(a, media, of, fault)
 	case ctx.Err() != nil: // the client has disconnected
 	default:
+		of.failed("SerializationException")
 		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
 	}
 }
@@ -397,11 +406,15 @@ func internal(message string) *apierror.Error {
 	return &apierror.Error{Code: "InternalServerError", Status: http.StatusInternalServerError, Message: message}
 }
 
+// fault answers a request of the API with an error, which it counts.
 func (h *Handler) fault(a *door.Reply, media string, of *apiRequest, e *apierror.Error) {
 	h.count(e, of)
-	if of.trace != nil {
-		of.trace.failed = e.Code
-	}
+	of.failed(e.Code)
+	sendFault(a, media, e)
+}
+
+// sendFault answers with an error.
+func sendFault(a *door.Reply, media string, e *apierror.Error) {
 	a.Write(wire.AppendError(a.Memory.Empty(), e))
 	a.Room.Leave(cap(a.Body)) // it may have items
 	send(a, media, e.Status)

@@ -122,7 +122,7 @@ func (h *Handler) answerMetrics(ctx context.Context, r *door.Request, a *door.Re
 		err = h.permit(ctx, r, a, signer, "stator:GetMetrics")
 	}
 	if err != nil {
-		h.fail(ctx, a, typePlain, &apiRequest{operation: "metrics"}, err)
+		h.failReport(ctx, a, "metrics", err)
 		return
 	}
 	h.writeMetrics(a)

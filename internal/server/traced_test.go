@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +99,38 @@ func TestSpansOfRequests(t *testing.T) {
 	}
 	if metrics := send(h, "GET", "/metrics", nil, nil).Body.String(); !strings.Contains(metrics, "stator_trace_spans_exported_total 10\n") {
 		t.Errorf("the metrics are\n%s", metrics)
+	}
+}
+
+// The span of a request whose body cannot be decompressed has the error that is the answer.
+func TestSpansOfUnreadableBodies(t *testing.T) {
+	h := newHandler(t)
+	spans := traceAll(t, h, 1)
+	var large bytes.Buffer
+	w := gzip.NewWriter(&large)
+	if _, err := w.Write(bytes.Repeat([]byte(" "), 17<<20)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	bodies := []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{large.String(), 413, "RequestEntityTooLargeException"},
+		{"not compressed", 500, "InternalServerError"},
+	}
+	for _, c := range bodies {
+		header := signed(listTables)
+		header.Set("Content-Encoding", "gzip")
+		if w := send(h, "POST", "/", header, strings.NewReader(c.body)); w.Code != c.status {
+			t.Fatalf("%d %s, want %d", w.Code, w.Body, c.status)
+		}
+	}
+	got := spans()
+	for i, c := range bodies {
+		if want := `{"key":"error.type","value":{"stringValue":"` + c.want + `"}}`; !strings.Contains(got[i], want) {
+			t.Errorf("no %s in %s", want, got[i])
+		}
 	}
 }
 
