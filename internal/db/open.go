@@ -160,15 +160,12 @@ func (d *DB) Healthy(ctx context.Context) error {
 	return err
 }
 
-// Ready returns an error if requests cannot be served: the engine cannot be read, or
-// rejects writes.
-func (d *DB) Ready(ctx context.Context) error {
+// Writable returns an error if writes are rejected, such as store.ErrFull.
+func (d *DB) Writable() error {
 	if e, ok := d.engine.(store.WritableReporter); ok {
-		if err := e.Writable(); err != nil {
-			return err
-		}
+		return e.Writable()
 	}
-	return d.Healthy(ctx)
+	return nil
 }
 
 // EngineMetrics returns the metrics of the engine, if it has any.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/stator-db/stator/internal/server/door"
@@ -41,22 +42,35 @@ func (h *Handler) health(ctx context.Context, a *door.Reply) {
 	plain(a, http.StatusOK, text)
 }
 
-// ready reports whether all requests can be served, for Kubernetes.
-func (h *Handler) ready(ctx context.Context, a *door.Reply) {
+// ready reports whether requests can be served, for Kubernetes. A server on a full disk is ready:
+// without it nobody could read, nor delete what fills the disk. With the query "writes" it is not.
+func (h *Handler) ready(ctx context.Context, r *door.Request, a *door.Reply) {
 	if h.draining.Load() {
 		plain(a, http.StatusServiceUnavailable, "the server is shutting down\n")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	switch err := h.service.DB.Ready(ctx); {
-	case err == nil:
-		plain(a, http.StatusOK, "ready\n")
-	case errors.Is(err, store.ErrFull):
-		plain(a, http.StatusServiceUnavailable, "the disk is almost full: writes are rejected, reads and deletes are served\n")
-	default:
-		h.unhealthy(a, err)
+	full := h.service.DB.Writable()
+	if full != nil && !errors.Is(full, store.ErrFull) {
+		h.unhealthy(a, full)
+		return
 	}
+	if err := h.service.DB.Healthy(ctx); err != nil {
+		h.unhealthy(a, err)
+		return
+	}
+	status, text := http.StatusOK, "ready\n"
+	switch {
+	case errors.Is(full, store.ErrNoSpaceToDelete):
+		text += "the disk is almost full: writes and deletes are rejected, reads are served\n"
+	case full != nil:
+		text += "the disk is almost full: writes are rejected, reads and deletes are served\n"
+	}
+	if full != nil && r.Query == "writes" {
+		status, text = http.StatusServiceUnavailable, strings.TrimPrefix(text, "ready\n")
+	}
+	plain(a, status, text)
 }
 
 // unhealthy answers a check that failed.

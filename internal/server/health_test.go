@@ -23,23 +23,24 @@ func (e *failingEngine) Writable() error {
 func TestReadiness(t *testing.T) {
 	h, engine := newFailing(t)
 	for _, c := range []struct {
-		name               string
-		failure            error
-		ready, health      int
-		readyText, healthy string
+		name                   string
+		failure                error
+		ready, writing, health int
+		readyText, healthy     string
 	}{
-		{"nothing is wrong", nil, 200, 200, "ready\n", "ok\n"},
-		{"the disk is full", store.ErrFull, 503, 200, "the disk is almost full: writes are rejected, reads and deletes are served\n", "ok\n"},
-		{"the storage fails", errors.New("unreachable"), 503, 503, "the storage does not answer\n", "the storage does not answer\n"},
-		{"the folder is gone", store.ErrRemoved, 503, 503, "the data folder was removed or replaced\n", "the data folder was removed or replaced\n"},
-		{"nothing is wrong any more", nil, 200, 200, "ready\n", "ok\n"},
+		{"nothing is wrong", nil, 200, 200, 200, "ready\n", "ok\n"},
+		{"the disk is full", store.ErrFull, 200, 503, 200, "ready\nthe disk is almost full: writes are rejected, reads and deletes are served\n", "ok\n"},
+		{"the disk is full also for deletes", store.ErrNoSpaceToDelete, 200, 503, 200, "ready\nthe disk is almost full: writes and deletes are rejected, reads are served\n", "ok\n"},
+		{"the storage fails", errors.New("unreachable"), 503, 503, 503, "the storage does not answer\n", "the storage does not answer\n"},
+		{"the folder is gone", store.ErrRemoved, 503, 503, 503, "the data folder was removed or replaced\n", "the data folder was removed or replaced\n"},
+		{"nothing is wrong any more", nil, 200, 200, 200, "ready\n", "ok\n"},
 	} {
 		engine.fail(c.failure)
 		for _, check := range []struct {
 			path   string
 			status int
 			text   string
-		}{{"/livez", 200, "ok\n"}, {"/readyz", c.ready, c.readyText}, {"/healthz", c.health, c.healthy}} {
+		}{{"/livez", 200, "ok\n"}, {"/readyz", c.ready, c.readyText}, {"/readyz?writes", c.writing, writingText(c.writing, c.readyText)}, {"/healthz", c.health, c.healthy}} {
 			for _, method := range []string{"GET", "HEAD"} {
 				if w := send(h, method, check.path, nil, nil); w.Code != check.status || w.Body.String() != check.text && method == "GET" {
 					t.Errorf("%s: %s %s answers %d %s", c.name, method, check.path, w.Code, w.Body)
@@ -47,9 +48,21 @@ func TestReadiness(t *testing.T) {
 			}
 		}
 	}
+	engine.fail(store.ErrFull)
+	if text := send(h, "GET", "/metrics", nil, nil).Body.String(); !strings.Contains(text, "stator_writes_rejected 1\n") {
+		t.Errorf("the metrics do not show a full disk:\n%s", text)
+	}
 	if w := send(h, "POST", "/readyz", nil, strings.NewReader("{}")); w.Code != 404 {
 		t.Errorf("a POST is answered with %d", w.Code)
 	}
+}
+
+// writingText is the text of a check that asks for writes too.
+func writingText(status int, text string) string {
+	if status == 200 {
+		return text
+	}
+	return strings.TrimPrefix(text, "ready\n")
 }
 
 // A server that is about to stop is not ready, but serves requests.

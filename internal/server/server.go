@@ -134,7 +134,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case r.Path == "/livez" && isRead(r):
 		alive(a)
 	case r.Path == "/readyz" && isRead(r):
-		h.ready(ctx, a)
+		h.ready(ctx, r, a)
 	case r.Path == "/healthz" && isRead(r):
 		h.health(ctx, a)
 	case r.Path == "/metrics" && r.Method == http.MethodGet:

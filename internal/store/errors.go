@@ -1,6 +1,9 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors of an engine. Returned errors wrap one of these, or that of the context.
 var (
@@ -22,6 +25,10 @@ var (
 	// Reads are served, and Updates that free space, see Freeing. It can be retried once
 	// there is space.
 	ErrFull = errors.New("disk is full")
+
+	// ErrNoSpaceToDelete is the ErrFull of a disk without the space that Updates need that free
+	// space: they are rejected too.
+	ErrNoSpaceToDelete = fmt.Errorf("%w, also for deletes", ErrFull)
 
 	// ErrBehind is returned when an Update was rejected because the engine is behind with
 	// flushes or compactions. It can be retried after a pause.

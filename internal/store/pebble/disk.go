@@ -144,7 +144,7 @@ func (d *disk) rejection(ctx context.Context) error {
 	case state&isMissing != 0:
 		return d.folder.err()
 	case state&noDeletes != 0:
-		return fmt.Errorf("%w: writes and deletes are rejected until there is space", store.ErrFull)
+		return fmt.Errorf("%w: writes and deletes are rejected until there is space", store.ErrNoSpaceToDelete)
 	case state&isFull != 0 && !store.IsFreeing(ctx):
 		return fmt.Errorf("%w: writes are rejected until there is space", store.ErrFull)
 	}

@@ -63,8 +63,8 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 	}
 	setFree(reserve(diskBytes) - 1)
 	eventually(t, "writes are rejected", func() bool { return errors.Is(set(e, "a", []byte("1")), store.ErrFull) })
-	if err := e.Writable(); !errors.Is(err, store.ErrFull) {
-		t.Errorf("the engine reports that writes are accepted: %v", err)
+	if err := e.Writable(); !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrNoSpaceToDelete) {
+		t.Errorf("the engine reports that writes are accepted, or that deletes are not: %v", err)
 	}
 	if err := remove(ctx, e, string(fillKey(1))); err != nil {
 		t.Errorf("a delete on a full disk: %v", err)
@@ -74,6 +74,9 @@ func TestDeletesOnAFullDisk(t *testing.T) {
 	}
 	setFree(reserve(diskBytes) / 4)
 	eventually(t, "deletes are rejected", func() bool { return errors.Is(remove(ctx, e, string(fillKey(3))), store.ErrFull) })
+	if err := e.Writable(); !errors.Is(err, store.ErrFull) || !errors.Is(err, store.ErrNoSpaceToDelete) {
+		t.Errorf("the engine reports that deletes are accepted: %v", err)
+	}
 }
 
 // countWALs returns the numbers of WAL files in the folder d.
