@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -21,9 +22,12 @@ const (
 	exitUsage  = 2
 )
 
+// stopSignals are the signals to stop.
+var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+
 // Run executes a command line and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals...)
 	defer stop()
 	root := &cobra.Command{
 		Use:           "stator",

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -86,8 +88,8 @@ machines can reach requires that, and TLS:
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
-			if f.otlpEndpoint == "" && cmd.Flags().Changed("trace-sample") {
-				return usageError{errors.New("--trace-sample requires --otlp-endpoint, the URL that traces are sent to")}
+			if err := f.checkOperation(cmd); err != nil {
+				return err
 			}
 			if err := f.schedule.check(cmd); err != nil {
 				return err
@@ -113,14 +115,33 @@ machines can reach requires that, and TLS:
 	flags.BoolVar(&f.throttle, "throttle", false, "reject requests that exceed the throughput of a table, an index or a partition, as DynamoDB does; see docs/throttling.md")
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
-	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice")
-	flags.StringVar(&f.pprof, "pprof", "", "loopback address for profiles of the process by net/http/pprof, such as 127.0.0.1:6060")
-	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "URL of a receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318")
-	flags.Float64Var(&f.traceSample, "trace-sample", 0.01, "share of requests to trace, from 0 to 1; a client with a traceparent header decides itself")
+	f.addOperation(cmd)
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	f.access.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
+}
+
+// addOperation adds the flags of the operation of a server and of a standby.
+func (f *serveFlags) addOperation(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice; a second signal ends it")
+	flags.StringVar(&f.pprof, "pprof", "", "loopback address for profiles of the process by net/http/pprof, such as 127.0.0.1:6060")
+	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "URL of a receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318")
+	flags.Float64Var(&f.traceSample, "trace-sample", 0.01, "share of requests to trace, from 0 to 1; a client with a traceparent header decides itself")
+}
+
+// checkOperation checks the flags of addOperation.
+func (f *serveFlags) checkOperation(cmd *cobra.Command) error {
+	switch {
+	case f.otlpEndpoint == "" && cmd.Flags().Changed("trace-sample"):
+		return usageError{errors.New("--trace-sample requires --otlp-endpoint, the URL that traces are sent to")}
+	case f.otlpEndpoint != "" && !trace.ValidEndpoint(f.otlpEndpoint):
+		return usageError{errors.New("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")}
+	case !(f.traceSample >= 0 && f.traceSample <= 1):
+		return usageError{fmt.Errorf("--trace-sample is %v, but must be from 0 to 1", f.traceSample)}
+	}
+	return nil
 }
 
 // serve serves until the context ends, and then finishes the requests in flight.
@@ -141,12 +162,6 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	memory := process.AvailableMemory()
 	if most := maxCacheBytes(memory) >> 20; f.cacheMB > most {
 		return usageError{fmt.Errorf("--cache is %d MB, but must be at most %d: three quarters of the machine's memory", f.cacheMB, most)}
-	}
-	if f.otlpEndpoint != "" && !trace.ValidEndpoint(f.otlpEndpoint) {
-		return usageError{errors.New("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")}
-	}
-	if f.traceSample < 0 || f.traceSample > 1 {
-		return usageError{fmt.Errorf("--trace-sample is %v, but must be from 0 to 1", f.traceSample)}
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
@@ -200,8 +215,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		drain(starting.Drain, f.shutdownDelay, log)
-		err = shutDown(front, log)
+		err = shutDown(starting, front, f.shutdownDelay, log)
 	}
 	if closeErr := db.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
@@ -220,25 +234,41 @@ const startTime = 500 * time.Millisecond
 // shutdownTime is how long requests in flight may take after the signal to stop.
 const shutdownTime = 8 * time.Second
 
-// drain reports that the server is about to stop, and returns after a delay in which it
-// still serves requests.
-func drain(report func(), delay time.Duration, log *slog.Logger) {
-	report()
-	if delay > 0 {
-		log.Info("stopping: requests are served until load balancers have noticed", "delay", delay)
-		time.Sleep(delay)
-	}
-}
-
-func shutDown(front *door.Server, log *slog.Logger) error {
+// shutDown lets load balancers notice that the server is about to stop, and finishes the
+// requests in flight. A second signal ends the delay, and a third one cuts off the requests.
+func shutDown(starting *server.Starting, front *door.Server, delay time.Duration, log *slog.Logger) error {
+	again := make(chan os.Signal, 2)
+	signal.Notify(again, stopSignals...)
+	defer signal.Stop(again)
+	drain(starting.Drain, delay, again, log)
 	log.Info("stopping: waiting for requests in flight")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
+	go func() {
+		select {
+		case <-again:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	if err := front.Shutdown(ctx); err != nil {
 		log.Warn("requests that took too long were cut off")
 		return front.Close()
 	}
 	return nil
+}
+
+// drain reports that the server is about to stop, and returns after a delay in which it
+// still serves requests, or with a signal. A server that serves none, such as a standby, has no delay.
+func drain(report func() (serves bool), delay time.Duration, again <-chan os.Signal, log *slog.Logger) {
+	if !report() || delay <= 0 {
+		return
+	}
+	log.Info("stopping: requests are served until load balancers have noticed; another signal ends this", "delay", delay)
+	select {
+	case <-time.After(delay):
+	case <-again:
+	}
 }
 
 // listen reads keys and certificates, and listens. The caller closes both.

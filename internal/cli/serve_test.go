@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,22 +138,29 @@ func TestServeExportsSpans(t *testing.T) {
 	}
 }
 
-// When it stops, a server is not ready, but serves requests until the delay is over.
+// When it stops, a server is not ready, but serves requests until the delay is over or another
+// signal comes. One that serves none has no delay.
 func TestDrain(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		for _, delay := range []time.Duration{0, 10 * time.Second} {
-			var reported atomic.Bool
-			began := time.Now()
-			if delay > 0 {
-				time.AfterFunc(delay/2, func() {
-					if !reported.Load() {
-						t.Error("it is still ready")
-					}
-				})
+		for _, c := range []struct {
+			name          string
+			serves        bool
+			delay, signal time.Duration // signal is when another one comes, or 0
+			want          time.Duration
+		}{
+			{"no delay", true, 0, 0, 0},
+			{"a delay", true, 10 * time.Second, 0, 10 * time.Second},
+			{"another signal", true, 10 * time.Second, 2 * time.Second, 2 * time.Second},
+			{"a standby", false, 10 * time.Second, 0, 0},
+		} {
+			reported, again := false, make(chan os.Signal, 1)
+			if c.signal > 0 {
+				time.AfterFunc(c.signal, func() { again <- os.Interrupt })
 			}
-			drain(func() { reported.Store(true) }, delay, slog.New(slog.DiscardHandler))
-			if !reported.Load() || time.Since(began) != delay {
-				t.Errorf("after a delay of %v: %v, %v", delay, reported.Load(), time.Since(began))
+			began := time.Now()
+			drain(func() bool { reported = true; return c.serves }, c.delay, again, slog.New(slog.DiscardHandler))
+			if took := time.Since(began); !reported || took != c.want {
+				t.Errorf("%s: it takes %v, want %v; reported: %v", c.name, took, c.want, reported)
 			}
 		}
 	})

@@ -43,6 +43,9 @@ standby has not received when it is promoted is not in its data.`,
 			if u, err := url.Parse(of); err != nil || u.Host == "" {
 				return usageError{fmt.Errorf("--of is %q, but must be the URL of a server, such as http://127.0.0.1:8000", of)}
 			}
+			if err := f.checkOperation(cmd); err != nil {
+				return err
+			}
 			return followServer(cmd.Context(), &f, of, region, cmd.ErrOrStderr())
 		},
 	}
@@ -54,6 +57,7 @@ standby has not received when it is promoted is not in its data.`,
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups once it is promoted; defaults to the name of the data folder followed by -backups")
 	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
 	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
+	f.addOperation(cmd)
 	f.access.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the standby, *.name for all names below one, or * for all; can be repeated")
 	return cmd
@@ -76,10 +80,15 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	}
 	defer access.close()
 	defer listener.Close()
+	stopProfiles, err := serveProfiles(f.pprof, stderr, log)
+	if err != nil {
+		return err
+	}
+	defer stopProfiles()
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {
@@ -101,7 +110,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		err = shutDown(front, log)
+		err = shutDown(starting, front, f.shutdownDelay, log)
 	}
 	if closeErr := s.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))

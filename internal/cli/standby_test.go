@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +25,9 @@ func TestStandbyErrors(t *testing.T) {
 		{[]string{"standby"}, exitUsage, "--of is"},
 		{[]string{"standby", "--of", "here"}, exitUsage, "--of is"},
 		{[]string{"standby", "--of", "http://127.0.0.1:1", "--addr", "0.0.0.0:0"}, exitFailed, "--allow-anyone"},
+		{[]string{"standby", "--of", "http://127.0.0.1:1", "--pprof", "0.0.0.0:6060"}, exitUsage, "must be a loopback address"},
+		{[]string{"standby", "--of", "http://127.0.0.1:1", "--otlp-endpoint", "here"}, exitUsage, "--otlp-endpoint must be a URL"},
+		{[]string{"standby", "--of", "http://127.0.0.1:1", "--trace-sample", "1"}, exitUsage, "--trace-sample requires --otlp-endpoint"},
 		{[]string{"promote", "--endpoint", "here"}, exitUsage, "--endpoint is"},
 		{[]string{"promote", "--endpoint", "http://127.0.0.1:1"}, exitFailed, "cannot promote"},
 	} {
@@ -59,6 +68,73 @@ func TestPromote(t *testing.T) {
 	}
 	if code, out := run("backup", "--endpoint", web.URL, "--to", t.TempDir()); code != exitDone {
 		t.Errorf("a backup of the promoted standby exits with %d:\n%s", code, out)
+	}
+}
+
+// A promoted standby exports spans, and drains like any server: it is not ready, and serves
+// requests until the delay is over or a second signal comes.
+func TestPromotedStandbyDrains(t *testing.T) {
+	db, err := stator.Open(t.Context(), stator.Options{Dir: filepath.Join(t.TempDir(), "primary")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	primary := httptest.NewServer(db.Handler())
+	defer primary.Close()
+	spans := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		spans <- string(text)
+	}))
+	defer receiver.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	printed, stderr := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- followServer(ctx, &serveFlags{addr: "127.0.0.1:0", data: filepath.Join(t.TempDir(), "standby"), cacheMB: 64, log: "error",
+			pprof: "127.0.0.1:0", otlpEndpoint: receiver.URL, traceSample: 1, shutdownDelay: time.Hour}, primary.URL, "us-east-1", stderr)
+	}()
+	var lines []string
+	for scanner := bufio.NewScanner(printed); scanner.Scan(); {
+		if lines = append(lines, scanner.Text()); strings.HasPrefix(scanner.Text(), "standby of ") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, printed) //nolint:errcheck // it ends with the test
+	url := urlIn(t, lines, " listens on ")
+	if status, _ := get(t, urlIn(t, lines, "profiles are on "), "", ""); status != 200 {
+		t.Errorf("the profiles answer with %d", status)
+	}
+	server := clientOf(url, "us-east-1")
+	for {
+		text, err := server.Get(t.Context(), "/standby")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "FOLLOWING") {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if code, out := run("promote", "--endpoint", url); code != exitDone {
+		t.Fatalf("promote exits with %d: %s", code, out)
+	}
+	cancel()
+	for status := 200; status != 503; time.Sleep(time.Millisecond) {
+		status, _ = get(t, url+"/readyz", "", "")
+	}
+	if _, err := server.Send(t.Context(), "ListTables", struct{}{}); err != nil {
+		t.Errorf("while it drains: %v", err)
+	}
+	if got := <-spans; !strings.Contains(got, `"name":"DynamoDB.ListTables"`) {
+		t.Errorf("the receiver gets %s", got)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil { // it is caught since the server drains
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

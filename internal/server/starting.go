@@ -47,11 +47,14 @@ func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = x.Reply.Send(w) // the client has disconnected
 }
 
-// Drain makes the handler report that the process is about to end.
-func (s *Starting) Drain() {
-	if h := s.handler.Load(); h != nil {
+// Drain makes the handler report that the process is about to end. It returns false if no
+// requests are served yet.
+func (s *Starting) Drain() (serves bool) {
+	h := s.handler.Load()
+	if h != nil {
 		h.Drain()
 	}
+	return h != nil
 }
 
 // Accepts reports whether the door may answer a request itself. Until Open it may
