@@ -25,10 +25,16 @@ func (d *DB) Meter() *meter.Registry {
 
 // endMinutes ends each minute of the meter when it is over, until the context ends.
 func (d *DB) endMinutes(ctx context.Context) {
+	swept := d.Now().Truncate(time.Minute)
 	for {
 		now := d.Now()
 		d.meter.Advance(now)
 		d.elsewhere.Advance(now)
+		if minute := now.Truncate(time.Minute); minute != swept {
+			swept = minute
+			d.forgetDeleted(d.meter)
+			d.forgetDeleted(d.elsewhere)
+		}
 		over := now.Truncate(time.Minute).Add(time.Minute)
 		select {
 		case <-ctx.Done():
@@ -36,6 +42,33 @@ func (d *DB) endMinutes(ctx context.Context) {
 		case <-time.After(min(meterInterval, over.Sub(now))):
 		}
 	}
+}
+
+// forgetDeleted removes the series of tables and indexes that do not exist. Those that a request
+// has made again which was in progress when its table was deleted would remain for ever.
+func (d *DB) forgetDeleted(r *meter.Registry) {
+	for of := range r.Resources() {
+		if d.has(of) {
+			continue
+		}
+		d.catalog.mu.RLock() // no table of this name is made meanwhile, which would have new series
+		switch t, exists := d.catalog.tables[of.Table]; {
+		case !exists:
+			r.Forget(of.Table)
+		case of.Index != "":
+			r.ForgetIndexes(of.Table, func(index string) bool { _, has := t.Index(index); return has })
+		}
+		d.catalog.mu.RUnlock()
+	}
+}
+
+// has reports whether a table or an index exists.
+func (d *DB) has(of meter.Resource) bool {
+	t, ok := d.find(of.Table)
+	if ok && of.Index != "" {
+		_, ok = t.Index(of.Index)
+	}
+	return ok
 }
 
 // tableSeries holds the series that requests to a table add to. It is replaced when the table is

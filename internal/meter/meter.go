@@ -120,6 +120,22 @@ func (r *Registry) ForgetIndexes(table string, has func(index string) bool) {
 	r.remaining(func(id ID) bool { return id.Table != table || id.Index == "" || has(id.Index) })
 }
 
+// Resources returns the tables and the indexes that have measurements.
+func (r *Registry) Resources() map[Resource]bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make(map[Resource]bool)
+	for id := range r.series {
+		if id.Table != "" {
+			all[Resource{id.Table, id.Index}] = true
+		}
+	}
+	return all
+}
+
+// Resource is a table, or one of its indexes.
+type Resource struct{ Table, Index string }
+
 // remaining removes the measurements that are not kept.
 func (r *Registry) remaining(keep func(ID) bool) {
 	r.mu.Lock()
