@@ -58,14 +58,24 @@ func (d *DB) admitRead(b *Bill, t *table, a access) error {
 
 // consumeRead records the units of a read.
 func (d *DB) consumeRead(b *Bill, t *table, a access, units float64) {
-	d.meterRead(b, t, a, units)
-	d.chargeRead(b, t, a, units)
+	if t.limits == nil {
+		d.meterRead(b, t, a, units)
+		return
+	}
+	at := placeOf(a.index, a.stored)
+	t.limits.Charge(d.clock.Elapsed(), throttle.Read, at, units)
+	d.addRead(b, t, a, billLine{units: units, at: at, charged: units})
 }
 
 // meterRead records the units of a read, without its limits.
 func (d *DB) meterRead(b *Bill, t *table, a access, units float64) {
+	d.addRead(b, t, a, billLine{units: units})
+}
+
+// addRead records a read. It is one line of the bill: most requests have no other.
+func (d *DB) addRead(b *Bill, t *table, a access, line billLine) {
 	if b != nil {
-		line := billLine{table: t, metered: true, index: a.index, units: units}
+		line.table, line.metered, line.index = t, true, a.index
 		if t.rules != nil {
 			kept := a // so that a itself is not allocated without rules
 			line.access = &kept
@@ -73,9 +83,9 @@ func (d *DB) meterRead(b *Bill, t *table, a access, units float64) {
 		b.add(d, line)
 		return
 	}
-	t.series.consume(throttle.Read, a.index, units)
+	t.series.consume(throttle.Read, a.index, line.units)
 	if t.rules != nil {
-		d.accessed(t, a, units)
+		d.accessed(t, a, line.units)
 	}
 }
 
