@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -116,6 +117,13 @@ type Options struct {
 	// may do everything.
 	Policies *Policies
 
+	// Audit is the path of a file in which all requests to the API are written down, as
+	// JSON lines with the field names of AWS CloudTrail; see docs/access.md. The file is replaced
+	// when it has AuditBytes (100 MiB), and AuditKeep (10) of its predecessors are kept.
+	Audit      string
+	AuditBytes int64
+	AuditKeep  int
+
 	// TraceEndpoint is the URL of a receiver of OpenTelemetry traces, such as
 	// http://127.0.0.1:4318, to which spans of requests are exported; without it nothing
 	// is traced. TraceSample is the share of requests, from 0 to 1, of those whose client does not
@@ -171,6 +179,7 @@ type DB struct {
 	triggers *trigger.Set
 	scrub    *scrub.Scrub  // nil without one
 	tracer   *trace.Tracer // nil without one
+	audit    *audit.Log    // nil without one
 }
 
 // ErrUnavailable is returned when the cluster does not answer. The call may be
@@ -274,6 +283,12 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 			return nil, errors.Join(err, s.Close())
 		}
 		direct.Trace(s.tracer)
+	}
+	if o.Audit != "" {
+		if s.audit, err = audit.Open(audit.Options{Path: o.Audit, MaxBytes: o.AuditBytes, Keep: o.AuditKeep, Log: o.Log}); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		direct.Audit(s.audit)
 	}
 	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
 	if o.Policies != nil {
@@ -400,12 +415,15 @@ const traceFlush = 2 * time.Second
 // Close waits for background work to stop and closes the database. The handler
 // must no longer be in use.
 func (d *DB) Close() error {
-	var triggersErr error
+	var triggersErr, auditErr error
 	if d.triggers != nil {
 		triggersErr = d.triggers.Close()
 	}
 	if d.scrub != nil {
 		d.scrub.Close()
+	}
+	if d.audit != nil {
+		auditErr = d.audit.Close()
 	}
 	if d.tracer != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
@@ -423,5 +441,5 @@ func (d *DB) Close() error {
 	for _, bucket := range d.buckets {
 		bucketsErr = errors.Join(bucketsErr, bucket.Close())
 	}
-	return errors.Join(triggersErr, bucketsErr, d.db.Close(), d.backupFiles.Close(), d.engine.Close())
+	return errors.Join(triggersErr, auditErr, bucketsErr, d.db.Close(), d.backupFiles.Close(), d.engine.Close())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/server/door"
@@ -44,6 +45,9 @@ type serveFlags struct {
 	shardDuration time.Duration
 	scrub         int
 	access        accessFlags
+	audit         string
+	auditMB       int64
+	auditKeep     int
 	allowHosts    []string
 	allowFiles    bool
 	shutdownDelay time.Duration
@@ -126,6 +130,9 @@ machines can reach requires that, and TLS:
 func (f *serveFlags) addOperation(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	durationVar(cmd, &f.shutdownDelay, "shutdown-delay", 0, "how long requests are served after the signal to stop, while GET /readyz fails, so that load balancers notice; a second signal ends it")
+	flags.StringVar(&f.audit, "audit", "", "file in which all requests are written down, as JSON lines with the field names of CloudTrail; see docs/access.md")
+	flags.Int64Var(&f.auditMB, "audit-size", audit.DefaultBytes>>20, "size in MB at which the file of --audit is replaced")
+	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "how many of the replaced files of --audit are kept")
 	flags.StringVar(&f.pprof, "pprof", "", "loopback address for profiles of the process by net/http/pprof, such as 127.0.0.1:6060")
 	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "URL of a receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318")
 	flags.Float64Var(&f.traceSample, "trace-sample", 0.01, "share of requests to trace, from 0 to 1; a client with a traceparent header decides itself")
@@ -134,6 +141,10 @@ func (f *serveFlags) addOperation(cmd *cobra.Command) {
 // checkOperation checks the flags of addOperation.
 func (f *serveFlags) checkOperation(cmd *cobra.Command) error {
 	switch {
+	case f.audit == "" && (cmd.Flags().Changed("audit-size") || cmd.Flags().Changed("audit-keep")):
+		return usageError{errors.New("--audit-size and --audit-keep require --audit, the file that requests are written to")}
+	case f.auditMB < 1 || f.auditKeep < 1:
+		return usageError{errors.New("--audit-size and --audit-keep must be at least 1")}
 	case f.otlpEndpoint == "" && cmd.Flags().Changed("trace-sample"):
 		return usageError{errors.New("--trace-sample requires --otlp-endpoint, the URL that traces are sent to")}
 	case f.otlpEndpoint != "" && !trace.ValidEndpoint(f.otlpEndpoint):
@@ -326,6 +337,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Keys, o.Policies = allowedHosts(f), a.keys, a.policies
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
+	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {
 		o.Dir, o.Engine = "", f.engine
 		return openCluster(ctx, o, log)

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/cloudwatch"
 	"github.com/stator-db/stator/internal/metrics"
@@ -74,7 +75,8 @@ type Handler struct {
 
 	draining *atomic.Bool // the process is about to end
 
-	tracer *trace.Tracer // nil if nothing is traced
+	tracer   *trace.Tracer // nil if nothing is traced
+	auditLog *audit.Log    // nil if nothing is written down
 
 	verifier *auth.Verifier                        // nil if signatures are not verified
 	identify func(arn string) *principals.Identity // nil if there are no policies
@@ -224,12 +226,16 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		if of.trace != nil {
 			h.endSpan(&of, a)
 		}
+		if h.auditLog != nil {
+			h.audit(ctx, &of, r, a, arrived)
+		}
 	}()
 	signer, err := h.signer(ctx, r, body, serviceOf(target))
 	if err != nil {
 		h.fail(ctx, a, media, &of, err)
 		return
 	}
+	of.signer = signer
 	if encoding := r.ContentEncoding(); len(encoding) > 0 {
 		// After the signature, which is of the bytes as they were sent.
 		if body, held, err = h.decompress(ctx, encoding, body, held); err != nil {
@@ -317,15 +323,18 @@ func mediaType(r *door.Request) (string, bool) {
 	return "", false
 }
 
-// apiRequest is a request as far as it is known, for errors and traces.
+// apiRequest is a request as far as it is known, for errors, traces and the audit log.
 type apiRequest struct {
-	operation string
-	request   ops.Request
-	trace     *tracedRequest // nil if it is not traced
+	operation     string
+	signer        auth.Signer
+	request       ops.Request
+	trace         *tracedRequest // nil if it is not traced
+	code, message string         // of the error that it is answered with
 }
 
-// failed records the error that a request is answered with, for its span.
-func (r *apiRequest) failed(code string) {
+// failed records the error that a request is answered with.
+func (r *apiRequest) failed(code, message string) {
+	r.code, r.message = code, message
 	if r.trace != nil {
 		r.trace.failed = code
 	}
@@ -336,13 +345,13 @@ func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, of *a
 	var fault *apierror.Error
 	switch {
 	case errors.Is(err, door.ErrTooLarge):
-		of.failed("RequestEntityTooLargeException")
+		of.failed("RequestEntityTooLargeException", "")
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
 	case errors.As(err, &fault):
 		h.fault(a, media, of, fault)
 	case ctx.Err() != nil: // the client has disconnected
 	default:
-		of.failed("SerializationException")
+		of.failed("SerializationException", "")
 		plain(a, http.StatusBadRequest, "<SerializationException/>\n")
 	}
 }
@@ -409,7 +418,7 @@ func internal(message string) *apierror.Error {
 // fault answers a request of the API with an error, which it counts.
 func (h *Handler) fault(a *door.Reply, media string, of *apiRequest, e *apierror.Error) {
 	h.count(e, of)
-	of.failed(e.Code)
+	of.failed(e.Code, e.Message)
 	sendFault(a, media, e)
 }
 

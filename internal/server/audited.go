@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/audit"
+	"github.com/stator-db/stator/internal/language/policy"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// Audit writes all requests of the API down. It is called before OnlyHosts and before the
+// first request.
+func (h *Handler) Audit(l *audit.Log) {
+	h.auditLog = l
+	h.Expose(l.Metrics)
+}
+
+// maxAgent is how much of a User-Agent is written down.
+const maxAgent = 512
+
+// audit writes a request down. It says of an error why access was denied, and of others their
+// code only: their messages may have values of items.
+func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a *door.Reply, arrived time.Time) {
+	name := of.operation[strings.LastIndexByte(of.operation, '.')+1:]
+	agent := r.Header("User-Agent")
+	record := &audit.Record{
+		EventVersion: audit.Version, EventTime: arrived.UTC().Format(time.RFC3339), EventSource: eventSource(r.Header("X-Amz-Target")), EventName: name,
+		AWSRegion: of.signer.Region, SourceIPAddress: r.Remote, UserAgent: string(agent[:min(len(agent), maxAgent)]),
+		UserIdentity: h.auditedIdentity(of, r), ErrorCode: of.code, RequestID: string(a.ID[:]), EventID: newEventID(),
+		EventType: "AwsApiCall", EventCategory: "Management",
+	}
+	if of.code == "AccessDeniedException" {
+		record.ErrorMessage = of.message
+	}
+	if a.Status == 0 {
+		record.ErrorCode = "Disconnected"
+	}
+	told := h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
+	record.RequestParameters, record.ReadOnly = told.Parameters, &told.ReadOnly
+	for _, arn := range told.Resources {
+		record.Resources = append(record.Resources, audit.Resource{Type: resourceType(arn), ARN: arn})
+	}
+	if told.Data {
+		record.EventCategory = "Data"
+	}
+	management := !told.Data
+	record.ManagementEvent = &management
+	if r.Secure {
+		record.TLSDetails = &audit.TLSDetails{Host: r.Host}
+	}
+	h.auditLog.Record(record)
+}
+
+// auditedIdentity returns who has sent a request. If signatures are not verified, or this one
+// was not right, that is who the request says.
+func (h *Handler) auditedIdentity(of *apiRequest, r *door.Request) *audit.Identity {
+	signer := of.signer
+	if len(signer.AccessKey) == 0 {
+		signer, _ = auth.Read(r.Header, r.Query) // without a signer there is nobody
+	}
+	id := &audit.Identity{Type: "Unverified", AccessKeyID: string(signer.AccessKey)}
+	p, err := policy.NewPrincipal(of.signer.Principal, "")
+	if h.verifier == nil || err != nil {
+		return id
+	}
+	id.Type, id.ARN, id.AccountID, id.PrincipalID = [...]string{"IAMUser", "AssumedRole", "Root"}[p.Kind], p.ARN, p.Account, string(signer.AccessKey)
+	if p.Kind == policy.User {
+		id.UserName = p.Name
+	}
+	return id
+}
+
+// eventSource returns the service of an X-Amz-Target, as CloudTrail names it.
+func eventSource(target []byte) string {
+	switch service, _, _ := strings.Cut(string(target), "."); service {
+	case "Stator":
+		return "stator"
+	case "AnyScaleFrontendService":
+		return "autoscaling.amazonaws.com"
+	}
+	return "dynamodb.amazonaws.com"
+}
+
+// resourceType returns the type of a resource, as CloudTrail names it.
+func resourceType(arn string) string {
+	if strings.Contains(arn, "/stream/") {
+		return "AWS::DynamoDB::Stream"
+	}
+	return "AWS::DynamoDB::Table"
+}
+
+// newEventID returns a random UUID. It need not be secret.
+func newEventID() string {
+	var b [16]byte
+	for i := range b {
+		b[i] = byte(rand.Uint32()) //nolint:gosec // it need not be secret
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	text := hex.EncodeToString(b[:])
+	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
+}
