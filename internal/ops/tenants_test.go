@@ -1,0 +1,370 @@
+package ops
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/language/policy"
+	"github.com/stator-db/stator/internal/protocol/principals"
+	"github.com/stator-db/stator/internal/protocol/wire"
+)
+
+// tenantActions are all actions on items.
+const tenantActions = `["dynamodb:GetItem","dynamodb:BatchGetItem","dynamodb:Query","dynamodb:Scan","dynamodb:PutItem","dynamodb:UpdateItem","dynamodb:DeleteItem",
+	"dynamodb:BatchWriteItem","dynamodb:ConditionCheckItem","dynamodb:PartiQLSelect","dynamodb:PartiQLInsert","dynamodb:PartiQLUpdate","dynamodb:PartiQLDelete"]`
+
+// The conditions that keep tenants apart: each value of the partition key is the tenant, and
+// there is one.
+const (
+	ownKeys = `"ForAllValues:StringEquals":{"dynamodb:LeadingKeys":["${aws:username}"]}`
+	someKey = `"Null":{"dynamodb:LeadingKeys":"false"}`
+)
+
+// A tenant whose policy has conditions on the partition key reads and writes its own items
+// only, by whatever request. Without one of the conditions the same requests find a hole.
+func TestTenantsAreKeptApart(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, c := range []struct {
+		name, conditions string
+		requests         int
+		holes            bool
+	}{
+		{"both conditions", ownKeys + "," + someKey, 12_000, false},
+		{"a key is not required", ownKeys, 12_000, true},
+		{"any key", someKey, 12_000, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newTenants(t, seed, `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":`+tenantActions+`,"Resource":"*","Condition":{`+c.conditions+`}}}`)
+			done := 0
+			for ; done < c.requests && f.hole == ""; done++ {
+				f.request()
+			}
+			if f.hole == "" {
+				f.checkItems()
+			}
+			t.Logf("%d requests, %d of them allowed: %s", done, f.allowed, f.hole)
+			if (f.hole != "") != c.holes {
+				t.Errorf("hole: %q", f.hole)
+			}
+			if !c.holes && f.allowed < c.requests/20 {
+				t.Errorf("only %d requests were allowed", f.allowed)
+			}
+		})
+	}
+}
+
+const tenantCount = 100
+
+type tenants struct {
+	*tableTest
+	*rand.Rand
+	documents []*policy.Document
+	identity  *principals.Identity
+	me        string
+	allowed   int
+	hole      string // what a tenant has seen or done
+}
+
+func newTenants(t *testing.T, seed uint64, document string) *tenants {
+	t.Helper()
+	parsed, err := policy.Parse(policy.Identity, []byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &tenants{tableTest: newTableTest(t, 0), Rand: rand.New(rand.NewPCG(seed, 1)), documents: []*policy.Document{parsed}}
+	f.make(`"TableName":"Items","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"},{"AttributeName":"owner","AttributeType":"S"},{"AttributeName":"kind","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+		"LocalSecondaryIndexes":[{"IndexName":"local","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"kind","KeyType":"RANGE"}],"Projection":{"ProjectionType":"ALL"}}],
+		"GlobalSecondaryIndexes":[{"IndexName":"by-owner","KeySchema":[{"AttributeName":"owner","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}},
+			{"IndexName":"by-kind","KeySchema":[{"AttributeName":"kind","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]`)
+	for i := range tenantCount {
+		f.me = tenantName(i)
+		for _, sk := range []string{"canary", "a", "b"} {
+			if _, fault := f.send("PutItem", object{"TableName": "Items", "Item": f.item(f.me, sk)}); fault != nil {
+				t.Fatal(fault)
+			}
+		}
+	}
+	return f
+}
+
+type object = map[string]any
+
+func tenantName(i int) string { return fmt.Sprintf("tenant-%02d", i) }
+
+func text(s string) object { return object{"S": s} }
+
+// item returns an item that its writer marks.
+func (f *tenants) item(pk, sk string) object {
+	return object{"pk": text(pk), "sk": text(sk), "owner": text(pk), "kind": text(one(f, "k1", "k2")), "by": text(f.me), "secret": text("secret-of-" + f.me)}
+}
+
+func one[T any](f *tenants, choices ...T) T { return choices[f.IntN(len(choices))] }
+
+// tenant returns the sender mostly, or another tenant.
+func (f *tenants) tenant() string {
+	if f.IntN(3) > 0 {
+		return f.me
+	}
+	return tenantName(f.IntN(tenantCount))
+}
+
+func (f *tenants) key() object { return object{"pk": text(f.tenant()), "sk": text(one(f, "a", "b"))} }
+
+// send sends a request, as a tenant if it has an identity.
+func (f *tenants) send(operation string, body object) (string, error) {
+	f.Helper()
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx := WithCaller(f.Context(), Caller{Region: "us-east-1", Identity: f.identity})
+	reply, err := answer(ctx, f.s, operation, encoded, new(buffer.Scratch))
+	var fault *apierror.Error
+	if errors.As(err, &fault) {
+		return string(wire.AppendError(nil, fault)), err
+	}
+	if err != nil {
+		f.Fatalf("%s %s: %v", operation, encoded, err)
+	}
+	return string(reply), nil
+}
+
+// request sends a request of a tenant, and looks in its reply for what others have written.
+func (f *tenants) request() {
+	f.Helper()
+	f.me = tenantName(f.IntN(tenantCount))
+	principal, err := policy.NewPrincipal("arn:aws:iam::000000000000:user/"+f.me, "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.identity = &principals.Identity{Principal: principal, Policies: policy.Policies{Identity: f.documents}}
+	operation, body := f.generate()
+	reply, err := f.send(operation, body)
+	f.identity = nil
+	if err == nil {
+		f.allowed++
+	}
+	for rest := reply; ; {
+		_, after, found := strings.Cut(rest, "secret-of-")
+		if !found {
+			return
+		}
+		if !strings.HasPrefix(after, f.me) {
+			f.hole = fmt.Sprintf("%s sees the items of %s: %s %v", f.me, after[:9], operation, body)
+			return
+		}
+		rest = after
+	}
+}
+
+// checkItems looks for items that others have written, or removed.
+func (f *tenants) checkItems() {
+	f.Helper()
+	reply, err := f.send("Scan", object{"TableName": "Items"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var page struct {
+		Items []map[string]struct{ S string }
+	}
+	if err := json.Unmarshal([]byte(reply), &page); err != nil {
+		f.Fatal(err)
+	}
+	canaries := 0
+	for _, it := range page.Items {
+		if it["by"].S != it["pk"].S {
+			f.hole = fmt.Sprintf("an item of %s was written by %s", it["pk"].S, it["by"].S)
+		}
+		if it["sk"].S == "canary" {
+			canaries++
+		}
+	}
+	if canaries != tenantCount {
+		f.hole = fmt.Sprintf("%d of %d items are left that nobody removes", canaries, tenantCount)
+	}
+}
+
+// generate returns a request of any kind.
+func (f *tenants) generate() (operation string, body object) {
+	table := one(f, "Items", "Items", "arn:aws:dynamodb:us-east-1:000000000000:table/Items")
+	switch f.IntN(13) {
+	case 0:
+		return "GetItem", object{"TableName": table, "Key": f.key()}
+	case 1:
+		return "BatchGetItem", object{"RequestItems": object{table: object{"Keys": f.keys()}}}
+	case 2:
+		return "Query", f.query(table)
+	case 3:
+		body = object{"TableName": table, "Limit": 5}
+		if f.IntN(2) > 0 {
+			body["IndexName"] = one(f, "local", "by-owner", "by-kind")
+		}
+		return "Scan", body
+	case 4:
+		body = object{"TableName": table, "Item": f.item(f.tenant(), one(f, "a", "b", "c")), "ReturnValues": "ALL_OLD"}
+		if f.IntN(2) > 0 {
+			body["ConditionExpression"], body["ReturnValuesOnConditionCheckFailure"] = "attribute_not_exists(pk)", "ALL_OLD"
+		}
+		return "PutItem", body
+	case 5:
+		return "UpdateItem", f.update(table)
+	case 6:
+		return "DeleteItem", object{"TableName": table, "Key": f.key(), "ReturnValues": "ALL_OLD"}
+	case 7:
+		var writes []object
+		for _, k := range f.keys() {
+			if f.IntN(2) > 0 {
+				writes = append(writes, object{"DeleteRequest": object{"Key": k}})
+			} else {
+				writes = append(writes, object{"PutRequest": object{"Item": f.item(k["pk"].(object)["S"].(string), k["sk"].(object)["S"].(string))}})
+			}
+		}
+		return "BatchWriteItem", object{"RequestItems": object{table: writes}}
+	case 8:
+		var gets []object
+		for _, k := range f.keys() {
+			gets = append(gets, object{"Get": object{"TableName": table, "Key": k}})
+		}
+		return "TransactGetItems", object{"TransactItems": gets}
+	case 9:
+		return "TransactWriteItems", f.transaction(table)
+	case 10:
+		return "ExecuteStatement", f.statement(table, one(f, "SELECT", "INSERT", "UPDATE", "DELETE"))
+	case 11:
+		return "BatchExecuteStatement", object{"Statements": []object{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
+	}
+	if f.IntN(2) > 0 {
+		return "ExecuteTransaction", object{"TransactStatements": []object{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
+	}
+	return "ExecuteTransaction", object{"TransactStatements": []object{f.statement(table, one(f, "INSERT", "UPDATE", "DELETE", "EXISTS")), f.statement(table, one(f, "UPDATE", "DELETE"))}}
+}
+
+// keys returns keys of different items.
+func (f *tenants) keys() (keys []object) {
+	for range 1 + f.IntN(3) {
+		k := f.key()
+		if !slices.ContainsFunc(keys, func(other object) bool { return fmt.Sprint(other) == fmt.Sprint(k) }) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func (f *tenants) query(table string) object {
+	body := object{"TableName": table}
+	key, value := "pk", f.tenant()
+	switch f.IntN(4) {
+	case 0:
+		body["IndexName"] = "local"
+	case 1:
+		body["IndexName"], key = "by-owner", "owner"
+	case 2:
+		body["IndexName"], key, value = "by-kind", "kind", one(f, "k1", "k2")
+	}
+	if f.IntN(3) == 0 {
+		body["KeyConditions"] = object{key: object{"ComparisonOperator": "EQ", "AttributeValueList": []object{text(value)}}}
+		return body
+	}
+	body["KeyConditionExpression"] = one(f, "#k = :v", ":v = #k", "(#k = :v)")
+	body["ExpressionAttributeNames"], body["ExpressionAttributeValues"] = object{"#k": key}, object{":v": text(value)}
+	if f.IntN(3) == 0 {
+		body["ExclusiveStartKey"] = object{"pk": text(tenantName(f.IntN(tenantCount))), "sk": text("a")}
+	}
+	return body
+}
+
+func (f *tenants) update(table string) object {
+	body := object{"TableName": table, "Key": f.key(), "ReturnValues": one(f, "ALL_OLD", "ALL_NEW", "UPDATED_NEW", "NONE")}
+	if f.IntN(3) == 0 {
+		body["AttributeUpdates"] = object{"by": object{"Action": "PUT", "Value": text(f.me)}, "secret": object{"Action": "PUT", "Value": text("secret-of-" + f.me)}}
+		return body
+	}
+	body["UpdateExpression"] = "SET #b = :me, secret = :s, #o = :pk"
+	body["ExpressionAttributeNames"] = object{"#b": "by", "#o": "owner"}
+	body["ExpressionAttributeValues"] = object{":me": text(f.me), ":s": text("secret-of-" + f.me), ":pk": body["Key"].(object)["pk"]}
+	return body
+}
+
+func (f *tenants) transaction(table string) object {
+	var actions []object
+	for _, k := range f.keys() {
+		failed := object{"TableName": table, "Key": k, "ConditionExpression": one(f, "attribute_exists(pk)", "attribute_not_exists(pk)"), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+		switch f.IntN(4) {
+		case 0:
+			actions = append(actions, object{"ConditionCheck": failed})
+		case 1:
+			actions = append(actions, object{"Delete": failed})
+		case 2:
+			actions = append(actions, object{"Put": object{"TableName": table, "Item": f.item(k["pk"].(object)["S"].(string), k["sk"].(object)["S"].(string))}})
+		case 3:
+			u := f.update(table)
+			delete(u, "ReturnValues")
+			if u["UpdateExpression"] == nil {
+				continue
+			}
+			u["Key"], u["ExpressionAttributeValues"].(object)[":pk"] = k, k["pk"]
+			actions = append(actions, object{"Update": u})
+		}
+	}
+	if actions == nil {
+		actions = []object{{"Delete": object{"TableName": table, "Key": f.key()}}}
+	}
+	return object{"TransactItems": actions}
+}
+
+// statement returns a statement with literals or parameters.
+func (f *tenants) statement(table, kind string) object {
+	from := `"` + table + `"`
+	var parameters []object
+	value := func(s string) string {
+		if f.IntN(2) > 0 {
+			return "'" + s + "'"
+		}
+		parameters = append(parameters, text(s))
+		return "?"
+	}
+	pk, sk := f.tenant(), one(f, "a", "b")
+	var statement string
+	switch kind {
+	case "SELECT":
+		if f.IntN(3) == 0 {
+			from += "." + one(f, `"local"`, `"by-owner"`, `"by-kind"`)
+		}
+		statement = "SELECT * FROM " + from
+		switch f.IntN(6) {
+		case 0:
+			statement += " WHERE pk = " + value(pk) + " AND sk = " + value(sk)
+		case 1:
+			statement += " WHERE pk IN [" + value(f.me) + ", " + value(pk) + "]"
+		case 2:
+			statement += " WHERE pk = " + value(f.me) + " OR pk = " + value(pk)
+		case 3:
+			statement += " WHERE " + one(f, "owner", "kind") + " = " + value(one(f, pk, "k1"))
+		case 4:
+			statement += " WHERE pk = " + value(f.me) + " AND pk = " + value(pk) + " AND sk = " + value(sk)
+		}
+	case "EXISTS":
+		statement = "EXISTS(SELECT * FROM " + from + " WHERE pk = " + value(pk) + " AND sk = " + value(sk) + " AND #by = 'x')"
+		statement = strings.Replace(statement, "#by", `"by"`, 1)
+	case "INSERT":
+		statement = "INSERT INTO " + from + " VALUE {'pk': " + value(pk) + ", 'sk': " + value(one(f, "a", "d")) + ", 'owner': '" + pk + "', 'by': '" + f.me + "', 'secret': 'secret-of-" + f.me + "'}"
+	case "UPDATE":
+		statement = "UPDATE " + from + ` SET "by" = '` + f.me + "' SET secret = 'secret-of-" + f.me + "' WHERE pk = " + value(pk) + " AND sk = " + value(sk)
+	case "DELETE":
+		statement = "DELETE FROM " + from + " WHERE pk = " + value(pk) + " AND sk = " + value(sk)
+	}
+	body := object{"Statement": statement}
+	if parameters != nil {
+		body["Parameters"] = parameters
+	}
+	return body
+}
