@@ -3,10 +3,12 @@
 //
 //	go run ./serving --in ../node node --test
 //	go run ./serving --throttle --in ../node node --test throttle
+//	go run ./serving --keys --in ../node node --test keys
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,18 +23,19 @@ import (
 func main() {
 	in := flag.String("in", ".", "folder to run the command in")
 	throttle := flag.Bool("throttle", false, "start stator with --throttle")
+	keys := flag.Bool("keys", false, "start stator with --keys, and give the command the key; otherwise any credentials are accepted")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "serving: the command is missing")
 		os.Exit(2)
 	}
-	if err := serving(*in, *throttle, flag.Args()); err != nil {
+	if err := serving(*in, *throttle, *keys, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "serving: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func serving(in string, throttle bool, command []string) (err error) {
+func serving(in string, throttle, keys bool, command []string) (err error) {
 	folder, err := os.MkdirTemp("", "stator-clients-")
 	if err != nil {
 		return err
@@ -44,7 +47,16 @@ func serving(in string, throttle bool, command []string) (err error) {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build stator: %w", err)
 	}
-	endpoint, stop, err := start(binary, throttle)
+	args := []string{fmt.Sprintf("--throttle=%t", throttle)}
+	key := newKey{AccessKey: "any", Secret: "any"}
+	if keys {
+		file := filepath.Join(folder, "keys.yaml")
+		if key, err = makeKey(binary, file); err != nil {
+			return err
+		}
+		args = append(args, "--keys", file)
+	}
+	endpoint, stop, err := start(binary, args)
 	if err != nil {
 		return err
 	}
@@ -53,16 +65,30 @@ func serving(in string, throttle bool, command []string) (err error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = in, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+endpoint,
-		"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1")
+		"AWS_ACCESS_KEY_ID="+key.AccessKey, "AWS_SECRET_ACCESS_KEY="+key.Secret, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1")
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 	}
 	return nil
 }
 
+// newKey is what stator key new prints.
+type newKey struct{ AccessKey, Secret string }
+
+// makeKey makes a file of keys with one key.
+func makeKey(binary, file string) (key newKey, err error) {
+	cmd := exec.Command(binary, "key", "new", "--json", "--keys", file)
+	cmd.Stderr = os.Stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return key, fmt.Errorf("make a key: %w", err)
+	}
+	return key, json.Unmarshal(output, &key)
+}
+
 // start starts stator and waits until it prints its address. stop stops it.
-func start(binary string, throttle bool) (endpoint string, stop func() error, err error) {
-	server := exec.Command(binary, "serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn", fmt.Sprintf("--throttle=%t", throttle))
+func start(binary string, args []string) (endpoint string, stop func() error, err error) {
+	server := exec.Command(binary, append([]string{"serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn"}, args...)...)
 	stderr, err := server.StderrPipe()
 	if err != nil {
 		return "", nil, err
