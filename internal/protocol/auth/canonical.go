@@ -72,9 +72,14 @@ func appendHeader(b []byte, h Headers, name []byte) []byte {
 
 // appendTrimmed appends a value without spaces at its ends, and with one space in place of several.
 func appendTrimmed(b, value []byte) []byte {
-	value = bytes.Trim(value, " \t")
+	for len(value) > 0 && isBlank(value[0]) {
+		value = value[1:]
+	}
+	for len(value) > 0 && isBlank(value[len(value)-1]) {
+		value = value[:len(value)-1]
+	}
 	for {
-		i := bytes.Index(value, []byte("  "))
+		i := bytes.IndexByte(value, ' ')
 		if i < 0 {
 			return append(b, value...)
 		}
@@ -82,6 +87,8 @@ func appendTrimmed(b, value []byte) []byte {
 		value = bytes.TrimLeft(value[i:], " ")
 	}
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // appendPath appends a path without . and .. and empty segments. Its escapes are escaped again.
 func appendPath(b []byte, path string) []byte {

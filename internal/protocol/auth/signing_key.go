@@ -58,15 +58,10 @@ type signingKeys struct {
 
 func newSigningKeys() *signingKeys { return &signingKeys{seed: maphash.MakeSeed()} }
 
-// find returns the signing key of a scope, whose region is valid.
-func (c *signingKeys) find(key *keys.Key, day, region []byte, service string) *signingKey {
-	var h maphash.Hash
-	h.SetSeed(c.seed)
-	_, _ = h.WriteString(key.AccessKey)
-	_, _ = h.Write(day)
-	_, _ = h.Write(region)
-	_, _ = h.WriteString(service)
-	slot := &c.slots[h.Sum64()%cachedKeys]
+// find returns the signing key of a scope, whose region is valid. The name is that of the scope and
+// the access key in the request.
+func (c *signingKeys) find(name []byte, key *keys.Key, day, region []byte, service string) *signingKey {
+	slot := &c.slots[maphash.Bytes(c.seed, name)%cachedKeys]
 	k := slot.Load()
 	if k == nil || k.key != key || string(k.day[:]) != string(day) || k.region != string(region) || k.service != service {
 		k = newSigningKey(signingScope{key: key, day: [8]byte(day), region: string(region), service: service})

@@ -107,12 +107,12 @@ func (v *Verifier) Verify(r Request) (Signer, error) {
 	accessKey, day, region := parts[0], parts[1], parts[2]
 
 	current := v.current.Load()
-	key := current.set.Find(accessKey)
+	key, name := current.set.Find(accessKey), a.credential
 	known := key != nil
 	if !known {
-		key = current.nobody
+		key, name = current.nobody, a.credential[len(accessKey):]
 	}
-	signing := current.cache.find(key, day, region, r.Service)
+	signing := current.cache.find(name, key, day, region, r.Service)
 	valid := v.matches(&r, &a, date, signing)
 	if err := v.verdict(&r, &a, key, known, valid, now); err != nil {
 		return Signer{}, err

@@ -612,23 +612,44 @@ func TestReplace(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	c, key := newSigningKeys(), vectorSet().Find([]byte(vectorKey))
-	day := []byte("20150830")
-	first := c.find(key, day, []byte("eu-west-1"), "dynamodb")
-	if c.find(key, day, []byte("eu-west-1"), "dynamodb") != first {
+	find := func(day, region, service string) *signingKey {
+		return c.find([]byte(day+region+service), key, []byte(day), []byte(region), service)
+	}
+	first := find("20150830", "eu-west-1", "dynamodb")
+	if find("20150830", "eu-west-1", "dynamodb") != first {
 		t.Error("a key is derived twice")
 	}
-	for _, other := range []*signingKey{
-		c.find(key, []byte("20150831"), []byte("eu-west-1"), "dynamodb"), c.find(key, day, []byte("eu-west-2"), "dynamodb"), c.find(key, day, []byte("eu-west-1"), "monitoring"),
-	} {
+	for _, other := range []*signingKey{find("20150831", "eu-west-1", "dynamodb"), find("20150830", "eu-west-2", "dynamodb"), find("20150830", "eu-west-1", "monitoring")} {
 		if other == first || bytes.Equal(other.appendSum(nil, nil), first.appendSum(nil, nil)) {
 			t.Errorf("%+v has the key of another scope", other.signingScope)
 		}
 	}
 	for i := range 4 * cachedKeys {
-		region := fmt.Appendf(nil, "region-%d", i)
-		if got := c.find(key, day, region, "dynamodb"); got.region != string(region) {
+		region := fmt.Sprintf("region-%d", i)
+		if got := find("20150830", region, "dynamodb"); got.region != region {
 			t.Fatalf("region %s has the key of %s", region, got.region)
 		}
+	}
+}
+
+// The signing keys of all unknown keys are one, which is cached like that of a known key.
+func TestUnknownKeysAreCached(t *testing.T) {
+	v := newTestVerifier(vectorTime)
+	cached := func() (n int) {
+		for i := range v.current.Load().cache.slots {
+			if v.current.Load().cache.slots[i].Load() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 100 {
+		if _, err := v.Verify(signed(fmt.Sprintf("AKIA%d", i), "a", vectorTime)); err == nil {
+			t.Fatal("an unknown key is accepted")
+		}
+	}
+	if n := cached(); n != 1 {
+		t.Errorf("%d signing keys are cached", n)
 	}
 }
 
