@@ -175,8 +175,10 @@ const conformWorkers = 8
 // runAll runs transcripts in parallel and prints its progress to stderr.
 func runAll(ctx context.Context, server *conformance.Server, transcripts []*conformance.Transcript, stderr io.Writer) []conformResult {
 	results := make([]conformResult, len(transcripts))
-	var next, done atomic.Int64
+	var next atomic.Int64
 	var wg sync.WaitGroup
+	var progress sync.Mutex // of done and stderr
+	done := 0
 	for range conformWorkers {
 		wg.Go(func() {
 			for {
@@ -185,7 +187,10 @@ func runAll(ctx context.Context, server *conformance.Server, transcripts []*conf
 					return
 				}
 				results[i] = runOne(ctx, server, transcripts[i])
-				fmt.Fprintf(stderr, "\r%d of %d", done.Add(1), len(transcripts))
+				progress.Lock()
+				done++
+				fmt.Fprintf(stderr, "\r%d of %d", done, len(transcripts))
+				progress.Unlock()
 			}
 		})
 	}

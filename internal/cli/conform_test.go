@@ -34,16 +34,16 @@ func TestConformPrintsDifferences(t *testing.T) {
 	}))
 	defer wrong.Close()
 	var stdout, stderr bytes.Buffer
-	code := Run([]string{"conform", "--endpoint", wrong.URL, "--run", "^describe_endpoints/"}, &stdout, &stderr)
+	code := Run([]string{"conform", "--endpoint", wrong.URL, "--run", "^describe_(endpoints|limits)/"}, &stdout, &stderr)
 	if code != exitFailed {
 		t.Errorf("the exit code is %d, want %d", code, exitFailed)
 	}
-	for _, want := range []string{"describe_endpoints/results.txt:2: ", "> DescribeEndpoints {}", "got  Wrong: wrong", "0       1  describe_endpoints/results"} {
+	for _, want := range []string{"describe_endpoints/results.txt:2: ", "> DescribeEndpoints {}", "got  Wrong: wrong", "1  describe_endpoints/results"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &stdout)
 		}
 	}
-	if !strings.Contains(stderr.String(), "1 of 1 transcripts differ") {
+	if !strings.Contains(stderr.String(), "2 of 2 transcripts differ") {
 		t.Errorf("stderr is %s", &stderr)
 	}
 }
