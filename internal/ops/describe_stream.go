@@ -27,7 +27,7 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 	if err != nil {
 		return nil, err
 	}
-	shards, err := s.streams().Shards(ctx, src)
+	shards, err := s.streams().Shards(ctx, src, orZero(in.ExclusiveStartShardId))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) describeStream(ctx context.Context, in *api.DescribeStream) (*
 		TableName:               src.Table.Name,
 	}
 	for shard := range shards {
-		if shard.ID <= orZero(in.ExclusiveStartShardId) || !matchesFilter(in.ShardFilter, shard) {
+		if !matchesFilter(in.ShardFilter, shard) {
 			continue
 		}
 		if len(desc.Shards) == limit {

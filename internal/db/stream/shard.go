@@ -54,16 +54,17 @@ func newShardList(v *db.StreamView) *shardList {
 	return &shardList{v.Stream, v.Spans, v.Horizon}
 }
 
-// Shards iterates over the shards of a stream that can still be read, in the order
-// of their ids: each one after its parent.
-func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], error) {
+// Shards iterates over the shards of a stream that can still be read and whose ids are after
+// one, in the order of their ids: each one after its parent. The id may be empty, or that of a
+// shard that does not exist.
+func (r *Reader) Shards(ctx context.Context, s db.Stream, after string) (iter.Seq[Shard], error) {
 	l, err := r.list(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	trimmed := r.DB.TrimHorizon()
 	return func(yield func(Shard) bool) {
-		for epoch := epochOf(s, trimmed); epoch <= epochOf(s, l.horizon); epoch++ {
+		for epoch := max(epochOf(s, trimmed), epochAfter(s, after)); epoch <= epochOf(s, l.horizon); epoch++ {
 			var shards []Shard
 			for span := range l.spans {
 				// The halves of a shard appear when it is closed.
@@ -74,6 +75,9 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 			}
 			slices.SortFunc(shards, func(a, b Shard) int { return cmp.Compare(a.ID, b.ID) })
 			for _, shard := range shards {
+				if shard.ID <= after {
+					continue
+				}
 				if shard.From <= trimmed { // so its parent ends before that
 					shard.Parent = ""
 				}
@@ -84,6 +88,21 @@ func (r *Reader) Shards(ctx context.Context, s db.Stream) (iter.Seq[Shard], erro
 		}
 	}, nil
 }
+
+// epochAfter returns the first epoch that can have shards after an id, by the time in the id: those
+// of earlier epochs need not be computed.
+func epochAfter(s db.Stream, id string) uint32 {
+	text, found := strings.CutPrefix(id, "shardId-")
+	text, _, _ = strings.Cut(text, "-")
+	milliseconds, err := strconv.ParseInt(text, 10, 64)
+	if !found || len(text) != 20 || err != nil || milliseconds < 0 || milliseconds > maxMilliseconds {
+		return 0
+	}
+	return epochOf(s, db.StampAt(time.UnixMilli(milliseconds)))
+}
+
+// maxMilliseconds is a time after that of any shard.
+const maxMilliseconds = 1 << 42
 
 // Shard returns the shard with an id.
 func (r *Reader) Shard(ctx context.Context, s db.Stream, id string) (Shard, error) {

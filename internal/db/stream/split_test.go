@@ -65,7 +65,7 @@ type liveReader struct {
 // round reads a page of each shard. It reports whether all shards have ended.
 func (l *liveReader) round(limit int) (all bool, err error) {
 	s := l.onlyStream()
-	shards, err := l.reader.Shards(l.Context(), s)
+	shards, err := l.reader.Shards(l.Context(), s, "")
 	if err != nil {
 		return false, err
 	}
@@ -199,5 +199,48 @@ func TestPagesOfASmallShardAreBounded(t *testing.T) {
 	}
 	if pages < 2 {
 		t.Errorf("%d changes of other shards were passed over in %d pages", writes, pages)
+	}
+}
+
+// The shards after an id are the rest of all, for each id, and the earlier ones are not computed
+// for the last page.
+func TestShardsAfterAnID(t *testing.T) {
+	w := newProvisioned(t)
+	for range 60 {
+		w.update(func(t *schema.Table) { t.SplitShard(rand.Uint64()) })
+		w.pass(roll / 10)
+	}
+	s := w.onlyStream()
+	all := w.shards(s)
+	after := func(id string) (ids []string) {
+		found, err := w.reader.Shards(t.Context(), s, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard := range found {
+			ids = append(ids, shard.ID)
+		}
+		return ids
+	}
+	ids := after("")
+	if len(ids) != len(all) || len(ids) < 60 {
+		t.Fatalf("%d shards, of %d", len(ids), len(all))
+	}
+	for i, id := range ids {
+		if got := after(id); !slices.Equal(got, ids[i+1:]) {
+			t.Fatalf("after the %d-th shard %s come %q, want %q", i, id, got, ids[i+1:])
+		}
+	}
+	for id, want := range map[string]int{
+		"a": len(ids), "z": 0, "shardId-": len(ids), "shardId-x": 0, "shardId-00000000000000000000-00000000": len(ids),
+		"shardId-99999999999999999999-00000000": 0, "shardId-00000004398046511104-00000000": 0, ids[5] + "0": len(ids) - 6,
+	} {
+		if got := after(id); len(got) != want {
+			t.Errorf("after %q come %d shards, want %d", id, len(got), want)
+		}
+	}
+	cost := func(id string) float64 { return testing.AllocsPerRun(10, func() { after(id) }) }
+	if first, last := cost(""), cost(ids[len(ids)-2]); last > first/2 {
+		t.Errorf("the last page takes %v allocations, all pages %v", last, first)
 	}
 }

@@ -144,7 +144,7 @@ func (w *streamFixture) onlyStream() db.Stream {
 
 func (w *streamFixture) shards(s db.Stream) []stream.Shard {
 	w.Helper()
-	all, err := w.reader.Shards(w.Context(), s)
+	all, err := w.reader.Shards(w.Context(), s, "")
 	if err != nil {
 		w.Fatal(err)
 	}
