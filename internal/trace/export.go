@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -14,9 +16,11 @@ const (
 	exportInterval = time.Second      // a span waits for others at most
 	exportTimeout  = 10 * time.Second // of an attempt
 	exportAttempts = 3
-	exportBackoff  = time.Second // before the second attempt; then twice as long each
-	maxReply       = 64 << 10    // bytes
-	logInterval    = time.Minute // between two log lines about failed exports
+	exportBackoff  = time.Second      // before the second attempt; then twice as long each
+	maxReply       = 64 << 10         // bytes
+	maxRetryAfter  = 30 * time.Second // that a receiver may ask for
+	idleTimeout    = 90 * time.Second // of a connection
+	logInterval    = time.Minute      // between two log lines about failed exports
 )
 
 // run exports spans in batches until the tracer is closed.
@@ -77,7 +81,7 @@ func (t *Tracer) export(batch []*Span) {
 			t.failed.Add(rejected)
 			return
 		}
-		if attempt == exportAttempts || !isTemporary(err) || !t.pause(exportBackoff<<(attempt-1)) {
+		if attempt == exportAttempts || !isTemporary(err) || !t.pause(max(exportBackoff<<(attempt-1), retryAfter(err))) {
 			t.failed.Add(int64(len(batch)))
 			t.warn(err, len(batch))
 			return
@@ -105,20 +109,42 @@ func (t *Tracer) warn(err error, spans int) {
 	}
 }
 
-// receiverStatus is a reply other than 200.
-type receiverStatus int
+// receiverError is a reply other than 200.
+type receiverError struct {
+	status int
+	after  time.Duration // until it may be asked again; 0 if it does not say
+}
 
-func (e receiverStatus) Error() string {
-	return fmt.Sprintf("the receiver answers with status %d", int(e))
+func (e *receiverError) Error() string {
+	return fmt.Sprintf("the receiver answers with status %d", e.status)
+}
+
+// retryAfter returns how long a receiver wants to be left alone.
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*receiverError](err); ok {
+		return e.after
+	}
+	return 0
+}
+
+// parseRetryAfter parses the header Retry-After: seconds or a time. It is 0 if it is neither.
+func parseRetryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(0, at.Sub(now)), maxRetryAfter)
+	}
+	return 0
 }
 
 // isTemporary reports whether the receiver may accept the same spans later.
 func isTemporary(err error) bool {
-	status, ok := errors.AsType[receiverStatus](err)
+	e, ok := errors.AsType[*receiverError](err)
 	if !ok {
 		return true
 	}
-	switch status {
+	switch e.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
@@ -134,12 +160,15 @@ func (t *Tracer) post(body []byte) (rejected int64, err error) {
 	r.Header.Set("Content-Type", "application/json")
 	reply, err := t.client.Do(r)
 	if err != nil {
+		if with, ok := errors.AsType[*url.Error](err); ok {
+			err = with.Err // without the URL, whose query may be secret
+		}
 		return 0, err
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
 	if reply.StatusCode/100 != 2 {
-		return 0, receiverStatus(reply.StatusCode)
+		return 0, &receiverError{reply.StatusCode, parseRetryAfter(reply.Header.Get("Retry-After"), time.Now())}
 	}
 	if err != nil {
 		return 0, nil // the spans were accepted

@@ -32,7 +32,7 @@ type Options struct {
 	Version string // of the program
 	Log     *slog.Logger
 
-	Transport http.RoundTripper // defaults to http.DefaultTransport
+	Transport http.RoundTripper // defaults to one of its own
 }
 
 // Bounds of what a Tracer keeps in memory.
@@ -75,6 +75,10 @@ func New(o Options) (*Tracer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Transport == nil {
+		// Not http.DefaultTransport: its connections are those of the rest of the program.
+		o.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: idleTimeout, TLSHandshakeTimeout: exportTimeout, ForceAttemptHTTP2: true}
+	}
 	t := &Tracer{o: o, url: u.JoinPath("v1", "traces").String(), resource: resourceJSON(o.Version),
 		queue: make(chan *Span, maxQueued), closing: make(chan struct{}), ended: make(chan struct{})}
 	t.client = http.Client{Transport: o.Transport, Timeout: exportTimeout,
@@ -90,12 +94,15 @@ func ValidEndpoint(text string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// redacted returns a URL without the password that it may have.
+// redacted returns a URL without the password and the query that it may have: both may be
+// secret.
 func redacted(text string) string {
-	if u, err := url.Parse(text); err == nil {
-		return u.Redacted()
+	u, err := url.Parse(text)
+	if err != nil {
+		return "not a URL"
 	}
-	return "not a URL"
+	u.RawQuery, u.Fragment = "", ""
+	return u.Redacted()
 }
 
 // Span is a request that is traced. It has one user until End.
@@ -241,4 +248,5 @@ func (t *Tracer) Close(ctx context.Context) {
 		<-t.ended
 	}
 	t.cancel()
+	t.client.CloseIdleConnections()
 }

@@ -79,6 +79,7 @@ func (v otlpValue) String() string {
 type receiver struct {
 	*testing.T
 	answer func(attempt int) (status int, reply string, err error)
+	after  string // the header Retry-After
 
 	mu       sync.Mutex
 	attempts int
@@ -123,7 +124,7 @@ func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		r.mu.Unlock()
 	}
-	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(reply)), Header: http.Header{}}, nil
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(reply)), Header: http.Header{"Retry-After": {r.after}}}, nil
 }
 
 func (r *receiver) tracer(sample float64) *Tracer {
@@ -382,5 +383,64 @@ func TestUntracedRequestsAllocateNothing(t *testing.T) {
 		tracer.Start(now, unsampled, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Neither the endpoint in the log nor an error has the query, which may hold a token.
+func TestQueryIsNotLogged(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		for _, answer := range []func(int) (int, string, error){
+			func(int) (int, string, error) { return 403, "", nil },
+			func(int) (int, string, error) { return 0, "", errors.New("connection refused") },
+		} {
+			var text bytes.Buffer
+			r := &receiver{T: t, answer: answer}
+			tracer, err := New(Options{Endpoint: "http://receiver/base?token=secret", Sample: 1, Transport: r, Log: slog.New(slog.NewTextHandler(&text, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tracer.Start(time.Now(), nil, nil).End(time.Now())
+			time.Sleep(time.Minute)
+			tracer.Close(t.Context())
+			if got := text.String(); strings.Contains(got, "secret") || !strings.Contains(got, "http://receiver/base") {
+				t.Errorf("the log is %s", got)
+			}
+		}
+	})
+	if _, err := New(Options{Endpoint: "receiver?token=secret"}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A receiver that is overloaded says when it is asked again.
+func TestRetryAfter(t *testing.T) {
+	for after, want := range map[string]time.Duration{
+		"":                              exportBackoff,
+		"7":                             7 * time.Second,
+		"0":                             exportBackoff,
+		"-5":                            exportBackoff,
+		"soon":                          exportBackoff,
+		"99999999":                      maxRetryAfter,
+		"99999999999999999999":          exportBackoff,
+		"Sat, 01 Jan 2000 00:00:21 GMT": 20 * time.Second, // a second after the start
+	} {
+		virtualtime.Test(t, func(t *testing.T) {
+			r := &receiver{T: t, after: after}
+			var times []time.Time
+			r.answer = func(attempt int) (int, string, error) {
+				times = append(times, time.Now())
+				if attempt == 1 {
+					return 429, "", nil
+				}
+				return 200, "{}", nil
+			}
+			tracer := r.tracer(1)
+			tracer.Start(time.Now(), nil, nil).End(time.Now())
+			time.Sleep(2 * time.Minute)
+			tracer.Close(t.Context())
+			if len(times) != 2 || times[1].Sub(times[0]) != want {
+				t.Errorf("after %q it is asked at %v, want %v later", after, times, want)
+			}
+		})
 	}
 }
