@@ -126,11 +126,11 @@ func (f *rightsizeFlags) check(cmd *cobra.Command, args []string) error {
 		return fail("--since, --until and --cloudwatch are for --endpoint: files are read as a whole")
 	case f.endpoint != "" && given("period"):
 		return fail("--period is for --export and --queries: a server is asked for the shortest period that it has")
-	case f.target < 20 || f.target > 90:
+	case !(f.target >= 20 && f.target <= 90): // it may be NaN
 		return fail("--target is %v, but must be between 20 and 90, as of auto scaling", f.target)
 	case f.min < 0 || f.max < 0 || f.max > 0 && f.min > f.max:
 		return fail("--min is %d and --max is %d, but must be at least 1, and --max not less than --min", f.min, f.max)
-	case f.throttled < 0 || f.throttled >= 100:
+	case !(f.throttled >= 0 && f.throttled < 100):
 		return fail("--throttled is %v, but must be a percentage", f.throttled)
 	case f.plots < 0:
 		return fail("--plots is %d, but must not be negative", f.plots)
@@ -180,6 +180,9 @@ func (f *rightsizeFlags) readServer(ctx context.Context, table string, progress 
 		if until, err = time.Parse(time.RFC3339, f.until); err != nil {
 			return nil, usageError{fmt.Errorf("--until is %q, but must be a time such as 2026-11-18T00:00:00Z", f.until)}
 		}
+		if until.After(now) {
+			return nil, usageError{fmt.Errorf("--until is %s, which is in the future: the time until then would count as idle", f.until)}
+		}
 	}
 	s := rightsize.Server{Tables: apply.Send(e.Send), Watch: apply.Send(e.SendWatch), Now: now,
 		Progress: func(done, of int) { progress.update("reading metrics: %d of %d requests", done, of) }}
@@ -210,14 +213,8 @@ func (f *rightsizeFlags) readFiles(table string) (*rightsize.Load, error) {
 				e.Index, e.File = m[1], m[2]
 			}
 		}
-		info, err := os.Stat(e.File)
-		if err == nil && info.Size() > maxExport {
-			err = fmt.Errorf("%s has %d bytes, more than metrics have", e.File, info.Size())
-		}
-		if err == nil {
-			e.Text, err = os.ReadFile(e.File)
-		}
-		if err != nil {
+		var err error
+		if e.Text, err = readExport(e.File, maxExport); err != nil {
 			return nil, fileError{fmt.Errorf("cannot read --export: %w", err)}
 		}
 		exports = append(exports, e)
@@ -227,6 +224,20 @@ func (f *rightsizeFlags) readFiles(table string) (*rightsize.Load, error) {
 		return nil, fileError{fmt.Errorf("cannot use the metrics of --export: %w\n        stator model rightsize --help shows how to export them", err)}
 	}
 	return l, nil
+}
+
+// readExport reads a file, which may be a pipe, of no more than a number of bytes.
+func readExport(file string, most int64) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s has more than %d MB, more than metrics have", file, most>>20)
+	}
+	return text, err
 }
 
 func printRightsize(w io.Writer, r *rightsize.Report, plots int) error {

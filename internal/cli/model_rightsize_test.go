@@ -151,6 +151,9 @@ func TestRightsizeUsage(t *testing.T) {
 		{[]string{"A", "--endpoint", "http://x", "--min", "5", "--max", "2"}, "--max not less than --min"},
 		{[]string{"A", "--endpoint", "http://x", "--since", "1m"}, "--since is 1m0s"},
 		{[]string{"A", "--endpoint", "http://x", "--until", "soon"}, `--until is "soon"`},
+		{[]string{"A", "--endpoint", "http://x", "--until", "2999-01-01T00:00:00Z"}, "which is in the future"},
+		{[]string{"A", "--endpoint", "http://x", "--target", "NaN"}, "--target is NaN"},
+		{[]string{"A", "--endpoint", "http://x", "--throttled", "NaN"}, "--throttled is NaN"},
 		{[]string{"A", "--endpoint", "http://x", "--index", "i"}, "--index is for --queries"},
 		{[]string{"A", "--endpoint", "http://x", "--period", "5m"}, "--period is for --export and --queries"},
 		{[]string{"A", "--export", file, "--since", "7d"}, "files are read as a whole"},
@@ -160,6 +163,13 @@ func TestRightsizeUsage(t *testing.T) {
 		if code, _, stderr := runStator(t, append([]string{"model", "rightsize"}, c.args...)...); code != 2 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%q: exit code %d, %s, want %q", c.args, code, stderr, c.want)
 		}
+	}
+}
+
+// A file of metrics that has no end is not read to it.
+func TestExportIsBounded(t *testing.T) {
+	if _, err := readExport("/dev/zero", 1<<20); err == nil || !strings.Contains(err.Error(), "more than 1 MB") {
+		t.Error(err)
 	}
 }
 

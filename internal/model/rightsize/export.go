@@ -66,12 +66,15 @@ func ReadExports(files []Export, table string, period time.Duration) (*Load, err
 		}
 		for _, p := range s.points {
 			at := datapoint{at: p.at, length: p.length}
-			if other, ok := seen[s.metricKey][at]; ok && other.value != p.value {
+			other, ok := seen[s.metricKey][at]
+			if ok && other.value != p.value {
 				return nil, fmt.Errorf("%s and %s are both %s, with other values: name the index of one, as --export INDEX=FILE, or give the queries labels", other.source, s.source, s.metricKey)
 			}
-			seen[s.metricKey][at] = exportedValue{p.value, s.source}
+			if !ok { // the times of files may overlap
+				seen[s.metricKey][at] = exportedValue{p.value, s.source}
+				m.add(s.metricKey, p)
+			}
 		}
-		m.add(s.metricKey, s.points...)
 	}
 	return m.load(time.Time{}, nil)
 }
@@ -111,8 +114,24 @@ func (r *metricResult) check() error {
 	if len(r.Timestamps) != len(r.Values) {
 		return fmt.Errorf("the result %s has %d times and %d values", r.ID, len(r.Timestamps), len(r.Values))
 	}
+	for _, v := range r.Values {
+		if err := checkValue(v); err != nil {
+			return fmt.Errorf("the result %s has %w", r.ID, err)
+		}
+	}
 	if r.StatusCode == "InternalError" || r.StatusCode == "Forbidden" {
 		return fmt.Errorf("the result %s has the status %s", r.ID, r.StatusCode)
+	}
+	return nil
+}
+
+// maxValue is more than a table consumes in an hour: a thousand times the largest that are known.
+const maxValue = 1e15
+
+// checkValue rejects a value that is no number of units or events.
+func checkValue(v float64) error {
+	if v < 0 || v > maxValue {
+		return fmt.Errorf("the value %v", v)
 	}
 	return nil
 }
@@ -124,6 +143,9 @@ type anyTime struct{ time.Time }
 func (t *anyTime) UnmarshalJSON(text []byte) error {
 	var seconds float64
 	if json.Unmarshal(text, &seconds) == nil {
+		if seconds < 0 || seconds > maxSeconds {
+			return fmt.Errorf("the time %s is not in seconds since 1970", text)
+		}
 		t.Time = time.Unix(0, int64(seconds*1e9)).UTC()
 		return nil
 	}
@@ -135,6 +157,9 @@ func (t *anyTime) UnmarshalJSON(text []byte) error {
 	t.Time = at.UTC()
 	return err
 }
+
+// maxSeconds is the year 2200. Milliseconds are more.
+const maxSeconds = 7_258_118_400
 
 // exportedReply is a reply to GetMetricData, or to GetMetricStatistics.
 type exportedReply struct {
@@ -180,8 +205,8 @@ func (e *Export) series() (all []*exportedSeries, err error) {
 	}
 	for _, s := range all {
 		for _, p := range s.points {
-			if p.value < 0 {
-				return nil, fmt.Errorf("%s has the value %v", s.metricKey, p.value)
+			if err := checkValue(p.value); err != nil {
+				return nil, fmt.Errorf("%s has %w", s.metricKey, err)
 			}
 		}
 	}

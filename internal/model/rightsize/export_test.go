@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/data/throttle"
+	"github.com/stator-db/stator/internal/model"
 )
 
 // dataOf returns results of GetMetricData as the AWS CLI prints them.
@@ -99,6 +100,10 @@ func TestInvalidExports(t *testing.T) {
 		{"a few minutes", statisticsOf(read, start, time.Minute, 30, 1), "T", "cover 30 minutes, but 60 are needed"},
 		{"throttles only", statisticsOf("ReadThrottleEvents", start, time.Minute, 60, 1), "T", "no data points of consumed units"},
 		{"nothing", dataOf(), "T", "it has no metrics"},
+		{"more than any table consumes", statisticsOf("ConsumedReadCapacityUnits", start, time.Minute, 60, 1e300), "T", "has the value 1e+300"},
+		{"a time in another century", statisticsOf("ConsumedReadCapacityUnits", start, time.Minute, 60, 1) + statisticsOf("ConsumedReadCapacityUnits", start.AddDate(-200, 0, 0), time.Minute, 60, 1), "T", "is one of the times wrong?"},
+		{"milliseconds", dataOf(fmt.Sprintf(`{"Id": "a", "Label": "T ConsumedReadCapacityUnits", "Timestamps": [%d], "Values": [1]}`, start.UnixMilli())), "T", "is not in seconds since 1970"},
+		{"seconds before 1970", dataOf(`{"Id": "a", "Label": "T ConsumedReadCapacityUnits", "Timestamps": [-60], "Values": [1]}`), "T", "is not in seconds since 1970"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ReadExports([]Export{{File: "x", Text: []byte(c.text)}}, c.table, 0)
@@ -135,6 +140,47 @@ func TestQueries(t *testing.T) {
 			if r.Consumed[kind][7] != 60 || r.Throttles[kind] != 24*300 || r.Provisioned[kind] != 300 {
 				t.Errorf("index %q: %v units, %v throttles, %v provisioned", r.Index, r.Consumed[kind][7], r.Throttles[kind], r.Provisioned[kind])
 			}
+		}
+	}
+}
+
+// The times of files may overlap: a data point counts once.
+func TestOverlappingExports(t *testing.T) {
+	l, err := ReadExports([]Export{
+		{File: "a", Text: []byte(statisticsOf("ConsumedReadCapacityUnits", start, time.Minute, 120, 60))},
+		{File: "b", Text: []byte(statisticsOf("ReadThrottleEvents", start, time.Minute, 120, 1))},
+		{File: "c", Text: []byte(statisticsOf("ReadThrottleEvents", start.Add(time.Hour), time.Minute, 60, 1))},
+	}, "T", 0)
+	if err != nil || l.Resources[0].Throttles[throttle.Read] != 120 {
+		t.Errorf("%v events, %v, want 120", l.Resources[0].Throttles, err)
+	}
+}
+
+// What a table costs now is not known if a part of its provisioned units is not.
+func TestCostOfUnknownUnits(t *testing.T) {
+	const consumed, read, write = "ConsumedReadCapacityUnits", "ProvisionedReadCapacityUnits", "ProvisionedWriteCapacityUnits"
+	for _, c := range []struct {
+		name    string
+		metrics []string
+		known   bool
+	}{
+		{"none", []string{"T " + consumed}, false},
+		{"reads only", []string{"T " + consumed, "T " + read}, false},
+		{"both", []string{"T " + consumed, "T " + read, "T " + write}, true},
+		{"not those of an index", []string{"T " + consumed, "T " + read, "T " + write, "T by-day " + consumed}, false},
+		{"those of an index too", []string{"T " + consumed, "T " + read, "T " + write, "T by-day " + consumed, "T by-day " + read, "T by-day " + write}, true},
+	} {
+		var results []string
+		for i, label := range c.metrics {
+			results = append(results, resultOf(fmt.Sprint("m", i), label, start, time.Minute, 120, 60))
+		}
+		l, err := ReadExports([]Export{{File: "a", Text: []byte(dataOf(results...))}}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Analyze(l, &Settings{Prices: model.DefaultPrices(), Target: 70}, func(int, int) {})
+		if (r.Now != nil) != c.known {
+			t.Errorf("%s: the present cost is %+v", c.name, r.Now)
 		}
 	}
 }

@@ -128,6 +128,9 @@ func (m *metricsOf) load(until time.Time, indexes []string) (*Load, error) {
 	if l.Minutes < minMinutes {
 		return nil, fmt.Errorf("the data points cover %d minutes, but %d are needed at least", l.Minutes, minMinutes)
 	}
+	if l.Minutes > maxMinutes {
+		return nil, fmt.Errorf("the data points are from %s to %s, but CloudWatch keeps them for %d days: is one of the times wrong?", first.Format(dateAndTime), last.Format(dateAndTime), maxMinutes/60/24)
+	}
 	slices.Sort(indexes)
 	for _, index := range slices.Compact(append([]string{""}, indexes...)) {
 		r := &Resource{Index: index}
@@ -147,6 +150,10 @@ func (m *metricsOf) load(until time.Time, indexes []string) (*Load, error) {
 // minMinutes is the shortest load that is looked at: auto scaling needs more to decrease
 // units.
 const minMinutes = 60
+
+// maxMinutes is the longest: as long as CloudWatch keeps metrics, and a month for exports that
+// were added to.
+const maxMinutes = (455 + 31) * 24 * 60
 
 // minutes spreads the sums of data points evenly over their minutes.
 func (l *Load) minutes(points []datapoint) []float64 {

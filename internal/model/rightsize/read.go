@@ -250,6 +250,9 @@ func (s *Server) send(ctx context.Context, m *metricsOf, r metricRequest) error 
 		if reply.NextToken == "" {
 			return nil
 		}
+		if reply.NextToken == body["NextToken"] {
+			return errors.New("CloudWatch returns the same page of metrics again and again")
+		}
 		body["NextToken"] = reply.NextToken
 	}
 }

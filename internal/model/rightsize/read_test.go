@@ -162,3 +162,18 @@ func TestReadFails(t *testing.T) {
 		t.Errorf("another server: %v", err)
 	}
 }
+
+// A server whose pages do not end is an error.
+func TestEndlessPages(t *testing.T) {
+	s := Server{Now: start, Progress: func(int, int) {},
+		Tables: func(context.Context, string, any) ([]byte, error) {
+			return []byte(`{"Table": {"TableName": "T"}}`), nil
+		},
+		Watch: func(context.Context, string, any) ([]byte, error) {
+			return []byte(`{"MetricDataResults": [], "NextToken": "again"}`), nil
+		},
+	}
+	if _, err := s.Read(t.Context(), "T", start.Add(-24*time.Hour), start); err == nil || !strings.Contains(err.Error(), "again and again") {
+		t.Error(err)
+	}
+}

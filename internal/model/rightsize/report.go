@@ -225,9 +225,9 @@ func (r *Report) add(l *Load, set *Settings) {
 	r.Scaled = total(func(d *Dimension) Option { return d.Scaled })
 	r.Provisioned = total((*Dimension).chosen)
 
-	known, provisioned := l.Now != nil, 0.0
+	known, provisioned := true, 0.0
 	for _, of := range l.Resources {
-		known = known || of.Provisioned[throttle.Read] > 0
+		known = known && of.Provisioned[throttle.Read] > 0 && of.Provisioned[throttle.Write] > 0 // or a part of the cost would be missing
 		provisioned += set.Prices.Hour(of.Provisioned[throttle.Read], of.Provisioned[throttle.Write])
 	}
 	switch {
