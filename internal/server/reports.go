@@ -33,7 +33,11 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 	fail := func(err error) { h.failReport(ctx, a, name, err) }
 	signer, err := checkSigner(h.verifier, r)
 	if err == nil {
-		err = h.permit(ctx, r, a, signer, "stator:Get"+strings.ToUpper(name[:1])+name[1:])
+		verb := "Get"
+		if r.Method == http.MethodDelete {
+			verb = "Delete"
+		}
+		err = h.permit(ctx, r, a, signer, "stator:"+verb+strings.ToUpper(name[:1])+name[1:])
 	}
 	if err != nil {
 		fail(err)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -132,7 +133,9 @@ func (l *loader) read(kind policy.Kind, name string) (*policy.Document, error) {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
 	l.parsed[key] = d
-	l.files = append(l.files, path)
+	if !slices.Contains(l.files, path) {
+		l.files = append(l.files, path)
+	}
 	return d, nil
 }
 

@@ -1,0 +1,90 @@
+package principals
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/language/policy"
+)
+
+const allowGet = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"dynamodb:GetItem","Resource":"*"}}`
+
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "policies.yaml")
+}
+
+func TestIdentity(t *testing.T) {
+	path := write(t, map[string]string{"get.json": allowGet, "put.json": strings.Replace(allowGet, "GetItem", "PutItem", 1), "policies.yaml": `
+principals:
+  - arn: arn:aws:iam::000000000000:user/alice
+    policies: [get.json, put.json]
+    boundary: get.json
+    tags: {team: blue}
+  - arn: arn:aws:iam::000000000000:role/apps/orders
+    policies: [get.json]
+    sessions:
+      - name: reports
+        policies: [put.json]
+`})
+	set, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Files()) != 3 {
+		t.Errorf("the files are %q", set.Files())
+	}
+	for _, c := range []struct {
+		arn, action string
+		want        policy.Reason
+	}{
+		{"arn:aws:iam::000000000000:user/alice", "dynamodb:GetItem", policy.AllowedByIdentity},
+		{"arn:aws:iam::000000000000:user/alice", "dynamodb:PutItem", policy.NoBoundaryAllows},
+		{"arn:aws:iam::000000000000:user/alice", "dynamodb:Scan", policy.NoIdentityAllows},
+		{"arn:aws:iam::000000000000:user/bob", "dynamodb:GetItem", policy.NoIdentityAllows},
+		{"arn:aws:iam::000000000000:root", "dynamodb:Scan", policy.AllowedAsRoot},
+		{"arn:aws:sts::000000000000:assumed-role/orders/other", "dynamodb:GetItem", policy.AllowedByIdentity},
+		{"arn:aws:sts::000000000000:assumed-role/orders/reports", "dynamodb:GetItem", policy.NoSessionAllows},
+		{"arn:aws:sts::111111111111:assumed-role/orders/other", "dynamodb:GetItem", policy.NoIdentityAllows},
+	} {
+		id, err := set.Identity(c.arn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := id.Policies.Evaluate(&policy.Request{Principal: id.Principal, Action: c.action, Resource: "*", Context: id.Principal})
+		if v.Reason != c.want {
+			t.Errorf("%s %s: %v, want %v", c.arn, c.action, v.Reason, c.want)
+		}
+	}
+	if id, _ := set.Identity("arn:aws:sts::000000000000:assumed-role/orders/other"); id.Principal.RoleARN != "arn:aws:iam::000000000000:role/apps/orders" || id.UserID != "orders:other" {
+		t.Errorf("the session is %+v of %+v", id, id.Principal)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ name, file, want string }{
+		{"an unknown member", "principals:\n  - arn: arn:aws:iam::000000000000:user/alice\n    polices: [get.json]\n", `policies.yaml: 3:5: unknown field "polices"`},
+		{"no YAML", "principals: [", "policies.yaml: 1:"},
+		{"no ARN", "principals:\n  - policies: [get.json]\n", `policies.yaml: principal 1 (): "" is not the ARN of a principal`},
+		{"twice", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n  - arn: arn:aws:iam::000000000000:user/a\n", "principal 2 (arn:aws:iam::000000000000:user/a): it is in the file twice"},
+		{"no such file", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [none.json]\n", "none.json: no such file"},
+		{"a malformed policy", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [bad.json]\n", "bad.json:1:"},
+		{"a session of a user", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    sessions: [{name: a, policies: [get.json]}]\n", "only a role has sessions"},
+		{"a session without policies", "principals:\n  - arn: arn:aws:iam::000000000000:role/a\n    sessions: [{name: a}]\n", "a session has a name of its own, and policies"},
+		{"not a role", "principals:\n  - arn: arn:aws:iam::123:role/a\n", "this is not the ARN of a role"},
+		{"an empty principal", "principals:\n  -\n", "principal 1 is empty"},
+	} {
+		path := write(t, map[string]string{"get.json": allowGet, "bad.json": `{"Statement":{"Effect":"Perhaps"}}`, "policies.yaml": c.file})
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}

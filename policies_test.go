@@ -1,0 +1,187 @@
+package stator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// accessRig is a server with keys, policies and an audit log.
+type accessRig struct {
+	*testing.T
+	folder   string
+	db       *DB
+	policies *Policies
+	server   *httptest.Server
+	log      bytes.Buffer
+}
+
+const rigKeys = `keys:
+  - {access_key: ROOTKEY, secret: planted-secret-of-root, principal: "arn:aws:iam::000000000000:root"}
+  - {access_key: ALICEKEY, secret: planted-secret-of-alice, principal: "arn:aws:iam::000000000000:user/alice"}
+`
+
+const rigPrincipals = `principals:
+  - arn: arn:aws:iam::000000000000:user/alice
+    policies: [alice.json]
+`
+
+func (r *accessRig) write(name, text string) string {
+	r.Helper()
+	path := filepath.Join(r.folder, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+	return path
+}
+
+func allows(actions string) string {
+	return `{"Version":"2012-10-17","Statement":{"Sid":"Items","Effect":"Allow","Action":[` + actions + `],"Resource":"*"}}`
+}
+
+func startAccessRig(t *testing.T) *accessRig {
+	t.Helper()
+	r := &accessRig{T: t, folder: t.TempDir()}
+	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r.write("alice.json", allows(`"dynamodb:PutItem"`))
+	keys, err := OpenKeys(r.write("keys.yaml", rigKeys), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.policies, err = OpenPolicies(r.write("policies.yaml", rigPrincipals)); err != nil {
+		t.Fatal(err)
+	}
+	if r.db, err = Open(context.Background(), Options{Keys: keys, Policies: r.policies, Audit: filepath.Join(r.folder, "audit.log"), Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	r.server = httptest.NewServer(r.db.Handler())
+	return r
+}
+
+// send sends a request, signed with a key, and returns the status and the reply.
+func (r *accessRig) send(accessKey, method, path, target, body string) (int, string) {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), method, r.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	if target != "" {
+		req.Header.Set("X-Amz-Target", target)
+		req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	}
+	service := "dynamodb"
+	if strings.HasPrefix(target, "Granite") {
+		service = "monitoring"
+	}
+	sum := sha256.Sum256([]byte(body))
+	with := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: map[string]string{"ROOTKEY": "planted-secret-of-root", "ALICEKEY": "planted-secret-of-alice"}[accessKey]}
+	if err := v4.NewSigner().SignHTTP(r.Context(), with, req, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now()); err != nil {
+		r.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer reply.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(reply.Body); err != nil {
+		r.Fatal(err)
+	}
+	return reply.StatusCode, text.String()
+}
+
+func (r *accessRig) do(accessKey, operation, body string) (int, string) {
+	r.Helper()
+	return r.send(accessKey, "POST", "/", "DynamoDB_20120810."+operation, body)
+}
+
+// A principal may do what its policies allow, by all ways to the data; a file that cannot be
+// used changes nothing; all requests are written down without secrets and contents of items.
+func TestPoliciesOfServer(t *testing.T) {
+	r := startAccessRig(t)
+	want := func(accessKey, operation, body string, allowed bool) {
+		t.Helper()
+		status, reply := r.do(accessKey, operation, body)
+		if (status == http.StatusOK) != allowed || !allowed && !strings.Contains(reply, "AccessDeniedException") {
+			t.Errorf("%s %s: %d %s", accessKey, operation, status, reply)
+		}
+	}
+	const create = `{"TableName":"Orders","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`
+	const put, get = `{"TableName":"Orders","Item":{"pk":{"S":"planted-key"},"v":{"S":"planted-value"}}}`, `{"TableName":"Orders","Key":{"pk":{"S":"planted-key"}}}`
+	want("ALICEKEY", "CreateTable", create, false)
+	want("ROOTKEY", "CreateTable", create, true)
+	want("ALICEKEY", "PutItem", put, true)
+	want("ALICEKEY", "GetItem", get, false)
+	want("ROOTKEY", "GetItem", get, true)
+	want("ALICEKEY", "ExecuteStatement", `{"Statement":"SELECT * FROM Orders WHERE pk = 'planted-key'"}`, false)
+	want("ROOTKEY", "ExecuteStatement", `{"Statement":"SELECT * FROM Orders WHERE pk = 'planted-key'"}`, true)
+
+	for _, way := range []struct{ method, path, target, body string }{
+		{"GET", "/metrics", "", ""}, {"GET", "/shapes", "", ""}, {"DELETE", "/shapes", "", ""}, {"GET", "/backups", "", ""},
+		{"POST", "/", "Stator.Backup", ""}, {"POST", "/", "Stator.Verify", "{}"}, {"POST", "/", "Stator.SetThrottling", `{"TableName":"Orders","Throttling":"on"}`},
+		{"POST", "/", "GraniteServiceVersion20100801.ListMetrics", "{}"}, {"POST", "/", "DynamoDBStreams_20120810.ListStreams", "{}"},
+	} {
+		if status, reply := r.send("ALICEKEY", way.method, way.path, way.target, way.body); status < 400 || !strings.Contains(reply, "not authorized to perform") {
+			t.Errorf("%v: %d %s", way, status, reply)
+		}
+		if status, reply := r.send("ROOTKEY", way.method, way.path, way.target, way.body); status == http.StatusBadRequest || strings.Contains(reply, "authorized") {
+			t.Errorf("%v of root: %d %s", way, status, reply)
+		}
+	}
+
+	// A change of the files.
+	r.write("alice.json", `{"Statement":`)
+	if _, err := r.policies.Reload(); err == nil || !strings.Contains(err.Error(), "alice.json:1:") {
+		t.Errorf("a file that is no policy: %v", err)
+	}
+	want("ALICEKEY", "PutItem", put, true)
+	r.write("alice.json", allows(`"dynamodb:GetItem"`))
+	if _, err := r.policies.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	want("ALICEKEY", "PutItem", put, false)
+	want("ALICEKEY", "GetItem", get, true)
+
+	r.server.Close()
+	if err := r.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(filepath.Join(r.folder, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, planted := range []string{"planted-secret", "planted-key", "planted-value"} {
+		if strings.Contains(string(written), planted) || strings.Contains(r.log.String(), planted) {
+			t.Errorf("%s is in the audit log or in the log", planted)
+		}
+	}
+	denied := 0
+	for line := range bytes.Lines(written) {
+		var record struct {
+			EventName, ErrorCode, RequestID, SourceIPAddress string
+			UserIdentity                                     struct{ ARN string }
+		}
+		if err := json.Unmarshal(line, &record); err != nil || record.EventName == "" || record.RequestID == "" || record.SourceIPAddress == "" || record.UserIdentity.ARN == "" {
+			t.Errorf("%s: %v", line, err)
+		}
+		if record.ErrorCode == "AccessDeniedException" {
+			denied++
+		}
+	}
+	if denied < 5 {
+		t.Errorf("%d denials are written down:\n%s", denied, written)
+	}
+}
