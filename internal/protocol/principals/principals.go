@@ -39,15 +39,15 @@ type entry struct {
 	Policies []string          `yaml:"policies"`
 	Boundary string            `yaml:"boundary"`
 	Tags     map[string]string `yaml:"tags"`
-	Sessions []session         `yaml:"sessions"`
+	Sessions []roleSession     `yaml:"sessions"`
 
 	identity []*policy.Document
 	boundary *policy.Document
 	sessions map[string][]*policy.Document
 }
 
-// session is a session of a role with policies of its own.
-type session struct {
+// roleSession is a session of a role with policies of its own.
+type roleSession struct {
 	Name     string   `yaml:"name"`
 	Policies []string `yaml:"policies"`
 }
