@@ -88,7 +88,7 @@ func newTenants(t *testing.T, seed uint64, document string) *tenants {
 	for i := range tenantCount {
 		f.me = tenantName(i)
 		for _, sk := range []string{"canary", "a", "b"} {
-			if _, fault := f.send("PutItem", jsonObject{"TableName": "Items", "Item": f.item(f.me, sk)}); fault != nil {
+			if _, fault := f.send("PutItem", tenantJSON{"TableName": "Items", "Item": f.item(f.me, sk)}); fault != nil {
 				t.Fatal(fault)
 			}
 		}
@@ -96,15 +96,15 @@ func newTenants(t *testing.T, seed uint64, document string) *tenants {
 	return f
 }
 
-type jsonObject = map[string]any
+type tenantJSON = map[string]any
 
 func tenantName(i int) string { return fmt.Sprintf("tenant-%02d", i) }
 
-func text(s string) jsonObject { return jsonObject{"S": s} }
+func text(s string) tenantJSON { return tenantJSON{"S": s} }
 
 // item returns an item that its writer marks.
-func (f *tenants) item(pk, sk string) jsonObject {
-	return jsonObject{"pk": text(pk), "sk": text(sk), "owner": text(pk), "kind": text(one(f, "k1", "k2")), "by": text(f.me), "secret": text("secret-of-" + f.me)}
+func (f *tenants) item(pk, sk string) tenantJSON {
+	return tenantJSON{"pk": text(pk), "sk": text(sk), "owner": text(pk), "kind": text(one(f, "k1", "k2")), "by": text(f.me), "secret": text("secret-of-" + f.me)}
 }
 
 func one[T any](f *tenants, choices ...T) T { return choices[f.IntN(len(choices))] }
@@ -117,12 +117,12 @@ func (f *tenants) tenant() string {
 	return tenantName(f.IntN(tenantCount))
 }
 
-func (f *tenants) key() jsonObject {
-	return jsonObject{"pk": text(f.tenant()), "sk": text(one(f, "a", "b"))}
+func (f *tenants) key() tenantJSON {
+	return tenantJSON{"pk": text(f.tenant()), "sk": text(one(f, "a", "b"))}
 }
 
 // send sends a request, as a tenant if it has an identity.
-func (f *tenants) send(operation string, body jsonObject) (string, error) {
+func (f *tenants) send(operation string, body tenantJSON) (string, error) {
 	f.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -171,7 +171,7 @@ func (f *tenants) request() {
 // checkItems looks for items that others have written, or removed.
 func (f *tenants) checkItems() {
 	f.Helper()
-	reply, err := f.send("Scan", jsonObject{"TableName": "Items"})
+	reply, err := f.send("Scan", tenantJSON{"TableName": "Items"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -196,23 +196,23 @@ func (f *tenants) checkItems() {
 }
 
 // generate returns a request of any kind.
-func (f *tenants) generate() (operation string, body jsonObject) {
+func (f *tenants) generate() (operation string, body tenantJSON) {
 	table := one(f, "Items", "Items", "arn:aws:dynamodb:us-east-1:000000000000:table/Items")
 	switch f.IntN(13) {
 	case 0:
-		return "GetItem", jsonObject{"TableName": table, "Key": f.key()}
+		return "GetItem", tenantJSON{"TableName": table, "Key": f.key()}
 	case 1:
-		return "BatchGetItem", jsonObject{"RequestItems": jsonObject{table: jsonObject{"Keys": f.keys()}}}
+		return "BatchGetItem", tenantJSON{"RequestItems": tenantJSON{table: tenantJSON{"Keys": f.keys()}}}
 	case 2:
 		return "Query", f.query(table)
 	case 3:
-		body = jsonObject{"TableName": table, "Limit": 5}
+		body = tenantJSON{"TableName": table, "Limit": 5}
 		if f.IntN(2) > 0 {
 			body["IndexName"] = one(f, "local", "by-owner", "by-kind")
 		}
 		return "Scan", body
 	case 4:
-		body = jsonObject{"TableName": table, "Item": f.item(f.tenant(), one(f, "a", "b", "c")), "ReturnValues": "ALL_OLD"}
+		body = tenantJSON{"TableName": table, "Item": f.item(f.tenant(), one(f, "a", "b", "c")), "ReturnValues": "ALL_OLD"}
 		if f.IntN(2) > 0 {
 			body["ConditionExpression"], body["ReturnValuesOnConditionCheckFailure"] = "attribute_not_exists(pk)", "ALL_OLD"
 		}
@@ -220,49 +220,49 @@ func (f *tenants) generate() (operation string, body jsonObject) {
 	case 5:
 		return "UpdateItem", f.update(table)
 	case 6:
-		return "DeleteItem", jsonObject{"TableName": table, "Key": f.key(), "ReturnValues": "ALL_OLD"}
+		return "DeleteItem", tenantJSON{"TableName": table, "Key": f.key(), "ReturnValues": "ALL_OLD"}
 	case 7:
-		var writes []jsonObject
+		var writes []tenantJSON
 		for _, k := range f.keys() {
 			if f.IntN(2) > 0 {
-				writes = append(writes, jsonObject{"DeleteRequest": jsonObject{"Key": k}})
+				writes = append(writes, tenantJSON{"DeleteRequest": tenantJSON{"Key": k}})
 			} else {
-				writes = append(writes, jsonObject{"PutRequest": jsonObject{"Item": f.item(k["pk"].(jsonObject)["S"].(string), k["sk"].(jsonObject)["S"].(string))}})
+				writes = append(writes, tenantJSON{"PutRequest": tenantJSON{"Item": f.item(k["pk"].(tenantJSON)["S"].(string), k["sk"].(tenantJSON)["S"].(string))}})
 			}
 		}
-		return "BatchWriteItem", jsonObject{"RequestItems": jsonObject{table: writes}}
+		return "BatchWriteItem", tenantJSON{"RequestItems": tenantJSON{table: writes}}
 	case 8:
-		var gets []jsonObject
+		var gets []tenantJSON
 		for _, k := range f.keys() {
-			gets = append(gets, jsonObject{"Get": jsonObject{"TableName": table, "Key": k}})
+			gets = append(gets, tenantJSON{"Get": tenantJSON{"TableName": table, "Key": k}})
 		}
-		return "TransactGetItems", jsonObject{"TransactItems": gets}
+		return "TransactGetItems", tenantJSON{"TransactItems": gets}
 	case 9:
 		return "TransactWriteItems", f.transaction(table)
 	case 10:
 		return "ExecuteStatement", f.statement(table, one(f, "SELECT", "INSERT", "UPDATE", "DELETE"))
 	case 11:
-		return "BatchExecuteStatement", jsonObject{"Statements": []jsonObject{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
+		return "BatchExecuteStatement", tenantJSON{"Statements": []tenantJSON{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
 	}
 	if f.IntN(2) > 0 {
-		return "ExecuteTransaction", jsonObject{"TransactStatements": []jsonObject{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
+		return "ExecuteTransaction", tenantJSON{"TransactStatements": []tenantJSON{f.statement(table, "SELECT"), f.statement(table, "SELECT")}}
 	}
-	return "ExecuteTransaction", jsonObject{"TransactStatements": []jsonObject{f.statement(table, one(f, "INSERT", "UPDATE", "DELETE", "EXISTS")), f.statement(table, one(f, "UPDATE", "DELETE"))}}
+	return "ExecuteTransaction", tenantJSON{"TransactStatements": []tenantJSON{f.statement(table, one(f, "INSERT", "UPDATE", "DELETE", "EXISTS")), f.statement(table, one(f, "UPDATE", "DELETE"))}}
 }
 
 // keys returns keys of different items.
-func (f *tenants) keys() (keys []jsonObject) {
+func (f *tenants) keys() (keys []tenantJSON) {
 	for range 1 + f.IntN(3) {
 		k := f.key()
-		if !slices.ContainsFunc(keys, func(other jsonObject) bool { return fmt.Sprint(other) == fmt.Sprint(k) }) {
+		if !slices.ContainsFunc(keys, func(other tenantJSON) bool { return fmt.Sprint(other) == fmt.Sprint(k) }) {
 			keys = append(keys, k)
 		}
 	}
 	return keys
 }
 
-func (f *tenants) query(table string) jsonObject {
-	body := jsonObject{"TableName": table}
+func (f *tenants) query(table string) tenantJSON {
+	body := tenantJSON{"TableName": table}
 	key, value := "pk", f.tenant()
 	switch f.IntN(4) {
 	case 0:
@@ -273,60 +273,60 @@ func (f *tenants) query(table string) jsonObject {
 		body["IndexName"], key, value = "by-kind", "kind", one(f, "k1", "k2")
 	}
 	if f.IntN(3) == 0 {
-		body["KeyConditions"] = jsonObject{key: jsonObject{"ComparisonOperator": "EQ", "AttributeValueList": []jsonObject{text(value)}}}
+		body["KeyConditions"] = tenantJSON{key: tenantJSON{"ComparisonOperator": "EQ", "AttributeValueList": []tenantJSON{text(value)}}}
 		return body
 	}
 	body["KeyConditionExpression"] = one(f, "#k = :v", ":v = #k", "(#k = :v)")
-	body["ExpressionAttributeNames"], body["ExpressionAttributeValues"] = jsonObject{"#k": key}, jsonObject{":v": text(value)}
+	body["ExpressionAttributeNames"], body["ExpressionAttributeValues"] = tenantJSON{"#k": key}, tenantJSON{":v": text(value)}
 	if f.IntN(3) == 0 {
-		body["ExclusiveStartKey"] = jsonObject{"pk": text(tenantName(f.IntN(tenantCount))), "sk": text("a")}
+		body["ExclusiveStartKey"] = tenantJSON{"pk": text(tenantName(f.IntN(tenantCount))), "sk": text("a")}
 	}
 	return body
 }
 
-func (f *tenants) update(table string) jsonObject {
-	body := jsonObject{"TableName": table, "Key": f.key(), "ReturnValues": one(f, "ALL_OLD", "ALL_NEW", "UPDATED_NEW", "NONE")}
+func (f *tenants) update(table string) tenantJSON {
+	body := tenantJSON{"TableName": table, "Key": f.key(), "ReturnValues": one(f, "ALL_OLD", "ALL_NEW", "UPDATED_NEW", "NONE")}
 	if f.IntN(3) == 0 {
-		body["AttributeUpdates"] = jsonObject{"by": jsonObject{"Action": "PUT", "Value": text(f.me)}, "secret": jsonObject{"Action": "PUT", "Value": text("secret-of-" + f.me)}}
+		body["AttributeUpdates"] = tenantJSON{"by": tenantJSON{"Action": "PUT", "Value": text(f.me)}, "secret": tenantJSON{"Action": "PUT", "Value": text("secret-of-" + f.me)}}
 		return body
 	}
 	body["UpdateExpression"] = "SET #b = :me, secret = :s, #o = :pk"
-	body["ExpressionAttributeNames"] = jsonObject{"#b": "by", "#o": "owner"}
-	body["ExpressionAttributeValues"] = jsonObject{":me": text(f.me), ":s": text("secret-of-" + f.me), ":pk": body["Key"].(jsonObject)["pk"]}
+	body["ExpressionAttributeNames"] = tenantJSON{"#b": "by", "#o": "owner"}
+	body["ExpressionAttributeValues"] = tenantJSON{":me": text(f.me), ":s": text("secret-of-" + f.me), ":pk": body["Key"].(tenantJSON)["pk"]}
 	return body
 }
 
-func (f *tenants) transaction(table string) jsonObject {
-	var actions []jsonObject
+func (f *tenants) transaction(table string) tenantJSON {
+	var actions []tenantJSON
 	for _, k := range f.keys() {
-		failed := jsonObject{"TableName": table, "Key": k, "ConditionExpression": one(f, "attribute_exists(pk)", "attribute_not_exists(pk)"), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+		failed := tenantJSON{"TableName": table, "Key": k, "ConditionExpression": one(f, "attribute_exists(pk)", "attribute_not_exists(pk)"), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 		switch f.IntN(4) {
 		case 0:
-			actions = append(actions, jsonObject{"ConditionCheck": failed})
+			actions = append(actions, tenantJSON{"ConditionCheck": failed})
 		case 1:
-			actions = append(actions, jsonObject{"Delete": failed})
+			actions = append(actions, tenantJSON{"Delete": failed})
 		case 2:
-			actions = append(actions, jsonObject{"Put": jsonObject{"TableName": table, "Item": f.item(k["pk"].(jsonObject)["S"].(string), k["sk"].(jsonObject)["S"].(string))}})
+			actions = append(actions, tenantJSON{"Put": tenantJSON{"TableName": table, "Item": f.item(k["pk"].(tenantJSON)["S"].(string), k["sk"].(tenantJSON)["S"].(string))}})
 		case 3:
 			u := f.update(table)
 			delete(u, "ReturnValues")
 			if u["UpdateExpression"] == nil {
 				continue
 			}
-			u["Key"], u["ExpressionAttributeValues"].(jsonObject)[":pk"] = k, k["pk"]
-			actions = append(actions, jsonObject{"Update": u})
+			u["Key"], u["ExpressionAttributeValues"].(tenantJSON)[":pk"] = k, k["pk"]
+			actions = append(actions, tenantJSON{"Update": u})
 		}
 	}
 	if actions == nil {
-		actions = []jsonObject{{"Delete": jsonObject{"TableName": table, "Key": f.key()}}}
+		actions = []tenantJSON{{"Delete": tenantJSON{"TableName": table, "Key": f.key()}}}
 	}
-	return jsonObject{"TransactItems": actions}
+	return tenantJSON{"TransactItems": actions}
 }
 
 // statement returns a statement with literals or parameters.
-func (f *tenants) statement(table, kind string) jsonObject {
+func (f *tenants) statement(table, kind string) tenantJSON {
 	from := `"` + table + `"`
-	var parameters []jsonObject
+	var parameters []tenantJSON
 	value := func(s string) string {
 		if f.IntN(2) > 0 {
 			return "'" + s + "'"
@@ -364,7 +364,7 @@ func (f *tenants) statement(table, kind string) jsonObject {
 	case "DELETE":
 		statement = "DELETE FROM " + from + " WHERE pk = " + value(pk) + " AND sk = " + value(sk)
 	}
-	body := jsonObject{"Statement": statement}
+	body := tenantJSON{"Statement": statement}
 	if parameters != nil {
 		body["Parameters"] = parameters
 	}
