@@ -64,7 +64,7 @@ vet:
 # request after the other (SEQUENTIAL); single tests that take a minute with it, and whose code others run with it (SLOW);
 # and tests that count allocations, or that it does not allow.
 SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire
-SLOW       := TestActivitiesAreBounded|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDeletesWithoutSpaceForCompactions|TestHeatIsAsMeasured|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestPointsAreBounded|TestProveFindsWrongPredictions|TestProveModels|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestSmallBatchesDoNotWaitForMemory|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
+SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDeletesWithoutSpaceForCompactions|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestPointsAreBounded|TestProveFindsWrongPredictions|TestProveModels|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestSmallBatchesDoNotWaitForMemory|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork
 SLOW_APPS  := TestCrashAtEveryWrite|TestCrashFindsFaults
 OTHERS      = $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
 
@@ -77,7 +77,8 @@ unit:
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
-	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(if $(RACE),$(RACE) -skip '^($(SLOW_APPS))$$') -count=1 -timeout 15m ./...
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(if $(RACE),$(RACE) -skip '^($(SLOW_APPS))$$') -count=1 -timeout 15m $$($(GO) list ./... $(if $(RACE),| grep -vE '/documents/extract(/pdf)?$$'))
+	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-sequential) -count=1 -timeout 15m ./documents/extract ./documents/extract/pdf)
 	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
