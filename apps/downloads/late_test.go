@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/stator-db/stator/apps/downloads"
 	"github.com/stator-db/stator/apps/downloads/ledger"
 	"github.com/stator-db/stator/apps/downloads/upstream/stand"
@@ -114,6 +116,43 @@ func TestRequeueOfLateFiles(t *testing.T) {
 		t.Fatalf("requeued are %+v, %v", out, err)
 	}
 	if b = r.untilDone(b.BatchID, 3, 0); b.ReopenedAt == "" {
+		t.Errorf("the batch is %+v", b)
+	}
+}
+
+// A batch that begins while a process looks for those of earlier ones, and times out, is
+// not taken for one of them: it is not reopened.
+func TestYoungBatchIsNotResumed(t *testing.T) {
+	r := open(t, func(o *downloads.Options, u *stand.Options) {
+		u.Files, o.Timeout, o.Lease, o.Resend = 1, 200*time.Millisecond, 100*time.Millisecond, time.Hour
+	})
+	r.Keeper.Poller.Send = func(context.Context, string) error { return nil }
+	r.Keeper.Poller.Sweeper.Send, r.Keeper.Poller.Sweeper.Volatile = r.Keeper.Poller.Send, false
+	timedOut, resumed := make(chan struct{}), make(chan struct{})
+	var queries atomic.Int64
+	r.Jobs.DB = meddle(r.Home.DB, func(in any, next func() error) error {
+		q, ok := in.(*dynamodb.QueryInput)
+		if !ok || q.IndexName == nil {
+			return next()
+		}
+		n := queries.Add(1)
+		if n == 1 {
+			<-timedOut
+		}
+		err := next()
+		if n == 2 { // the files of each of two states
+			defer close(resumed)
+		}
+		return err
+	})
+	r.start()
+	b := r.batch()
+	close(timedOut)
+	<-resumed
+	if err := r.Jobs.Complete(t.Context(), r.claim("accounts")); err != nil {
+		t.Fatal(err)
+	}
+	if b = r.untilDone(b.BatchID, 1, 0); b.Status != ledger.Timeout || b.ReopenedAt != "" {
 		t.Errorf("the batch is %+v", b)
 	}
 }

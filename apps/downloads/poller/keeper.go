@@ -115,8 +115,9 @@ func (k *Keeper) Trigger(ctx context.Context, date string) (string, error) {
 // resume drives the unfinished batches of earlier processes: those of the last days, by a
 // query for each day, and those of any day that have unfinished files, by two queries. A
 // batch that ended while it had unfinished files is reopened: nothing else would send or
-// release them.
+// release them. One that begins meanwhile is not of an earlier process: it may time out by itself.
 func (k *Keeper) resume(ctx context.Context) error {
+	begun := k.Poller.Batches.Now()
 	last, due := k.days()
 	known := make(map[string]*ledger.Batch)
 	var timedOut []*ledger.Batch
@@ -150,8 +151,19 @@ func (k *Keeper) resume(ctx context.Context) error {
 		}
 	}
 	for id := range open {
-		if b := known[id]; b != nil && (!b.Over() || b.Status == ledger.Completed) {
+		b := known[id]
+		if b != nil && (!b.Over() || b.Status == ledger.Completed) {
 			continue
+		}
+		if b == nil {
+			switch young, err := k.begunAfter(ctx, id, begun); {
+			case errors.Is(err, ledger.ErrUnknown):
+				continue
+			case err != nil:
+				return err
+			case young:
+				continue
+			}
 		}
 		if _, err := k.Continue(ctx, id); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 			return err
@@ -163,6 +175,16 @@ func (k *Keeper) resume(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// begunAfter reports whether a batch was created after a time.
+func (k *Keeper) begunAfter(ctx context.Context, id string, at time.Time) (bool, error) {
+	b, err := k.Poller.Batches.Get(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	created, err := time.Parse(time.RFC3339, b.CreatedAt)
+	return err == nil && !created.Before(at.Truncate(time.Millisecond)), nil
 }
 
 func (k *Keeper) adopt(b *ledger.Batch) {
