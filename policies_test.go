@@ -27,6 +27,7 @@ type accessRig struct {
 	policies *Policies
 	server   *httptest.Server
 	log      bytes.Buffer
+	region   string // that requests are signed for
 }
 
 const rigKeys = `keys:
@@ -54,7 +55,7 @@ func allows(actions string) string {
 
 func startAccessRig(t *testing.T) *accessRig {
 	t.Helper()
-	r := &accessRig{T: t, folder: t.TempDir()}
+	r := &accessRig{T: t, folder: t.TempDir(), region: "us-east-1"}
 	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.write("alice.json", allows(`"dynamodb:PutItem"`))
 	keys, err := OpenKeys(r.write("keys.yaml", rigKeys), log)
@@ -88,7 +89,7 @@ func (r *accessRig) send(accessKey, method, path, target, body string) (int, str
 	}
 	sum := sha256.Sum256([]byte(body))
 	with := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: map[string]string{"ROOTKEY": "planted-secret-of-root", "ALICEKEY": "planted-secret-of-alice"}[accessKey]}
-	if err := v4.NewSigner().SignHTTP(r.Context(), with, req, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(r.Context(), with, req, hex.EncodeToString(sum[:]), service, r.region, time.Now()); err != nil {
 		r.Fatal(err)
 	}
 	reply, err := http.DefaultClient.Do(req)
@@ -141,6 +142,13 @@ func TestPoliciesOfServer(t *testing.T) {
 			t.Errorf("%v of root: %d %s", way, status, reply)
 		}
 	}
+
+	// Policies name resources with their region, which the client does not choose.
+	r.region = "us-east-2"
+	if status, reply := r.do("ROOTKEY", "GetItem", get); status != http.StatusBadRequest || !strings.Contains(reply, "scoped to a valid region") {
+		t.Errorf("another region: %d %s", status, reply)
+	}
+	r.region = "us-east-1"
 
 	// A change of the files.
 	r.write("alice.json", `{"Statement":`)

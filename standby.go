@@ -87,7 +87,7 @@ func OpenStandby(ctx context.Context, o StandbyOptions) (*Standby, error) {
 	}
 	s := &Standby{o: o, follower: f, clock: now}
 	s.followClock()
-	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Verifier: o.verifier(), Log: o.Log})
+	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Verifier: o.verifier(), Access: o.access(), Log: o.Log})
 	return s, nil
 }
 

@@ -117,6 +117,11 @@ type Options struct {
 	// may do everything.
 	Policies *Policies
 
+	// Region is the region that requests must be signed for if there are Policies, which
+	// name resources with their region; it defaults to DefaultRegion. Without Policies all
+	// regions are accepted.
+	Region string
+
 	// Audit is the path of a file in which all requests to the API are written down, as
 	// JSON lines with the field names of AWS CloudTrail; see docs/access.md. The file is replaced
 	// when it has AuditBytes (100 MiB), and AuditKeep (10) of its predecessors are kept.
@@ -291,8 +296,8 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		direct.Audit(s.audit)
 	}
 	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
-	if o.Policies != nil {
-		public = public.Permitted(o.Policies.identify)
+	if access := o.access(); access != nil {
+		public = public.Permitted(access)
 	}
 	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
@@ -309,6 +314,17 @@ func (o *Options) verifier() *auth.Verifier {
 	}
 	return o.Keys.verifier
 }
+
+// access returns what principals may do; nil without policies.
+func (o *Options) access() *server.Access {
+	if o.Policies == nil {
+		return nil
+	}
+	return &server.Access{Identify: o.Policies.identify, Region: cmp.Or(o.Region, DefaultRegion)}
+}
+
+// DefaultRegion is the region of a server with policies that does not have another.
+const DefaultRegion = "us-east-1"
 
 // programVersion is the version of the program that stator is a part of.
 func programVersion() string {

@@ -129,12 +129,11 @@ func openFile(path string) (file, error) {
 func (l *Log) Record(r *Record) {
 	line, err := json.Marshal(r)
 	if err != nil || len(line) > maxRecord {
-		short := *r
-		short.RequestParameters = json.RawMessage(`{"omitted":"too large"}`)
-		if line, err = json.Marshal(&short); err != nil || len(line) > maxRecord {
-			l.dropped.Add(1)
-			return
-		}
+		line, err = json.Marshal(r.cut())
+	}
+	if err != nil {
+		l.dropped.Add(1)
+		return
 	}
 	line = append(line, '\n')
 	select {

@@ -221,7 +221,7 @@ func TestLargeParametersAreOmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := records(t, path)
-	if len(r) != 2 || string(r[0].RequestParameters) != `{"omitted":"too large"}` || r[1].EventType != "AuditGap" {
+	if len(r) != 2 || string(r[0].RequestParameters) != `{"omitted":"too large"}` || len(r[1].UserAgent) != 256 {
 		t.Errorf("got %v", r)
 	}
 }

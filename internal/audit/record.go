@@ -53,3 +53,16 @@ type TLSDetails struct {
 	Cipher  string `json:"cipherSuite,omitempty"`
 	Host    string `json:"clientProvidedHostHeader,omitempty"`
 }
+
+// cut returns a record that is not too large, so that no client can prevent that its request
+// is written down.
+func (r *Record) cut() *Record {
+	short := *r
+	short.RequestParameters = json.RawMessage(`{"omitted":"too large"}`)
+	short.Resources = short.Resources[:min(len(short.Resources), 10)]
+	short.AdditionalEventData, short.TLSDetails = nil, nil
+	for _, text := range []*string{&short.UserAgent, &short.ErrorMessage, &short.SourceIPAddress, &short.AWSRegion, &short.EventName, &short.ErrorCode} {
+		*text = (*text)[:min(len(*text), 256)]
+	}
+	return &short
+}

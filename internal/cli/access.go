@@ -24,6 +24,7 @@ import (
 type accessFlags struct {
 	keys        string
 	policies    string
+	region      string
 	tlsCert     string
 	tlsKey      string
 	tlsClientCA string
@@ -34,6 +35,7 @@ func (f *accessFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.keys, "keys", "", "YAML file of access keys, with which requests must be signed; read again on SIGHUP. stator key new makes one. Without it any credentials are accepted")
 	flags.StringVar(&f.policies, "policies", "", "YAML file of principals with their IAM policies, which say what the keys of --keys may do; read again on SIGHUP. Without it each key may do everything")
+	flags.StringVar(&f.region, "policy-region", "", "region that requests must be signed for with --policies, which name it; defaults to "+stator.DefaultRegion)
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the certificate for TLS, and those of its issuers; read again on SIGHUP")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the private key of --tls-cert")
 	flags.StringVar(&f.tlsClientCA, "tls-client-ca", "", "PEM file with the certificates that sign those of clients; requires each client to have one")
@@ -48,6 +50,8 @@ func (f *accessFlags) check(addr string) error {
 		return usageError{fmt.Errorf("--addr is %q, but must be host:port", addr)}
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return usageError{errors.New("--tls-cert and --tls-key must be given together")}
+	case f.region != "" && f.policies == "":
+		return usageError{errors.New("--policy-region requires --policies: without them all regions are accepted")}
 	case f.policies != "" && f.keys == "":
 		return usageError{errors.New("--policies requires --keys: without verified signatures nobody is known")}
 	case f.tlsClientCA != "" && f.tlsCert == "":

@@ -88,7 +88,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {

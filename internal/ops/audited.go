@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/stator-db/stator/internal/language/partiql"
@@ -22,7 +21,11 @@ type Audited struct {
 	Data       bool // the request is to items or streams, not to tables
 }
 
-// Audit returns what an audit log says of a request that was decoded.
+// maxAudited is how many resources of a request are written down.
+const maxAudited = 100
+
+// Audit returns what an audit log says of a request. One that could not be decoded has no more
+// than its name.
 func (s *Service) Audit(ctx context.Context, r Request) Audited {
 	a := Audited{ReadOnly: isReadOnly(r.name)}
 	if r.in == nil {
@@ -39,10 +42,13 @@ func (s *Service) Audit(ctx context.Context, r Request) Audited {
 		found, err = s.tablePermissions(ctx, r)
 	}
 	if err == nil {
+		seen := make(map[string]bool)
 		for _, p := range found {
-			if p.resource != "*" && !slices.Contains(a.Resources, p.resource) {
-				a.Resources = append(a.Resources, p.resource)
+			if p.resource == "*" || p.resource == "" || seen[p.resource] || len(a.Resources) == maxAudited {
+				continue
 			}
+			seen[p.resource] = true
+			a.Resources = append(a.Resources, p.resource)
 		}
 	}
 	if members, ok := auditedValue(reflect.ValueOf(r.in)); ok {

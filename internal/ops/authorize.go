@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/language/policy"
 )
 
@@ -26,6 +27,9 @@ func (s *Service) authorize(ctx context.Context, c *Caller, r Request) error {
 		return apierror.AccessDenied("Access is denied")
 	}
 	for i := range needed {
+		if needed[i].action == "" { // it is a statement that the operation rejects
+			continue
+		}
 		if err := s.permit(ctx, c, &needed[i]); err != nil {
 			return err
 		}
@@ -35,9 +39,11 @@ func (s *Service) authorize(ctx context.Context, c *Caller, r Request) error {
 
 // permit checks one permission.
 func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
-	values := &conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region}
+	values := &conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region, now: s.DB.Now()}
 	policies := c.Identity.Policies
-	policies.Resource = s.resourcePolicy(p)
+	if !s.ownsPolicy(c.Identity.Principal, p.action) {
+		policies.Resource = s.resourcePolicy(p)
+	}
 	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account, Context: values}
 	verdict := policies.Evaluate(&request)
 	if values.fault != nil {
@@ -52,6 +58,24 @@ func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
 		Action: p.action, Resource: p.resource, Message: message, Explanation: policies.Explain(&request),
 	})
 	return apierror.AccessDenied("%s", message)
+}
+
+// Permitted checks that a caller may do something that is not done to a resource, on a server
+// without a database.
+func Permitted(c *Caller, action string, now time.Time) error {
+	p := &permission{action: action, resource: "*"}
+	request := policy.Request{Principal: c.Identity.Principal, Action: action, Resource: "*",
+		Context: &conditionValues{caller: c, permission: p, region: c.Region, now: now}}
+	if verdict := c.Identity.Policies.Evaluate(&request); !verdict.Allowed() {
+		return apierror.AccessDenied("%s", policy.Refusal(&request, verdict))
+	}
+	return nil
+}
+
+// ownsPolicy reports whether a resource policy cannot prevent what a principal does: the root
+// user of the account can always replace one.
+func (s *Service) ownsPolicy(p *policy.Principal, action string) bool {
+	return p.Kind == policy.Root && p.Account == s.account && strings.HasSuffix(action, "ResourcePolicy")
 }
 
 // Permit checks that the caller may do something that is not done to a resource.
@@ -69,8 +93,8 @@ func (s *Service) resourcePolicy(p *permission) *policy.Document {
 	if p.table == "" {
 		return nil
 	}
-	t, err := s.DB.Describe(p.table)
-	if err != nil {
+	t := s.definitionOf(p.table)
+	if t == nil {
 		return nil
 	}
 	label := ""
@@ -82,6 +106,17 @@ func (s *Service) resourcePolicy(p *permission) *policy.Document {
 		return nil
 	}
 	return s.documents.parse(stored.Document)
+}
+
+// definitionOf returns a table that exists in any state; nil if there is none.
+func (s *Service) definitionOf(table string) *schema.Table {
+	if t, err := s.DB.Table(table); err == nil {
+		return t
+	}
+	if t, err := s.DB.Describe(table); err == nil {
+		return t.Table
+	}
+	return nil
 }
 
 // parsedDocuments are resource policies by their text.
@@ -125,6 +160,7 @@ type conditionValues struct {
 	caller     *Caller
 	permission *permission
 	region     string
+	now        time.Time
 
 	details policy.Keys // of the permission; nil until they are asked for
 	fault   error       // of the request, found while its details were computed
@@ -134,6 +170,9 @@ type conditionValues struct {
 func (v *conditionValues) Lookup(key string) policy.Values {
 	switch key {
 	case "aws:sourceip":
+		if v.caller.SourceIP == "" {
+			return policy.Values{}
+		}
 		return policy.One(v.caller.SourceIP)
 	case "aws:securetransport":
 		return policy.One(strconv.FormatBool(v.caller.Secure))
@@ -142,9 +181,9 @@ func (v *conditionValues) Lookup(key string) policy.Values {
 	case "aws:requestedregion":
 		return policy.One(v.region)
 	case "aws:currenttime":
-		return policy.One(v.service.DB.Now().UTC().Format(time.RFC3339))
+		return policy.One(v.now.UTC().Format(time.RFC3339))
 	case "aws:epochtime":
-		return policy.One(strconv.FormatInt(v.service.DB.Now().Unix(), 10))
+		return policy.One(strconv.FormatInt(v.now.Unix(), 10))
 	case "aws:userid":
 		if id := v.caller.Identity.UserID; id != "" {
 			return policy.One(id)
@@ -167,14 +206,19 @@ func (v *conditionValues) Lookup(key string) policy.Values {
 	return v.caller.Identity.Principal.Lookup(key)
 }
 
-// tagNamed returns the value of a tag. The names of condition keys have no case.
-func tagNamed(name string, tags func(each func(key, value string))) (found policy.Values) {
+// tagNamed returns the value of a tag. The names of condition keys have no case: with several
+// spellings of a name, it has no single value.
+func tagNamed(name string, tags func(each func(key, value string))) policy.Values {
+	var found []string
 	tags(func(key, value string) {
 		if strings.EqualFold(key, name) {
-			found = policy.One(value)
+			found = append(found, value)
 		}
 	})
-	return found
+	if len(found) == 1 {
+		return policy.One(found[0])
+	}
+	return policy.Many(found)
 }
 
 // eachTag calls each for the tags of the permission's table.
@@ -182,7 +226,7 @@ func (v *conditionValues) eachTag(each func(key, value string)) {
 	if v.permission.table == "" {
 		return
 	}
-	if t, err := v.service.DB.Describe(v.permission.table); err == nil {
+	if t := v.service.definitionOf(v.permission.table); t != nil {
 		for _, tag := range t.Tags {
 			each(tag.Key, tag.Value)
 		}

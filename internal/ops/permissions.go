@@ -26,6 +26,7 @@ type details struct {
 	one   map[string]string
 	many  map[string][]string
 	named map[string]bool // the names in many of Attributes
+	fault error           // of the request
 }
 
 // The condition keys that permissions have, without their service.
@@ -70,11 +71,7 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	on := func(table string) []permission {
 		return []permission{{action: action, resource: s.tableARN(ctx, table), table: table}}
 	}
-	onARN := func(arn *string) []permission {
-		p := permission{action: action, resource: *arn}
-		p.table, p.stream = tableOfARN(*arn)
-		return []permission{p}
-	}
+	onARN := func(arn *string) []permission { return []permission{permissionOnARN(action, arn)} }
 	everything := []permission{{action: action, resource: "*"}}
 	switch in := r.in.(type) {
 	case *api.CreateTable:
@@ -119,7 +116,7 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	case *api.DeleteBackup:
 		return onARN(in.BackupArn), nil
 	case *api.RestoreTableFromBackup:
-		return append(onARN(in.BackupArn), s.restorePermissions(ctx, action, *in.TargetTableName)...), nil
+		return append(onARN(in.BackupArn), s.restorePermissions(ctx, action, or(in.TargetTableName, ""))...), nil
 	case *api.RestoreTableToPointInTime:
 		source := everything
 		switch {
@@ -128,7 +125,7 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		case in.SourceTableArn != nil:
 			source = onARN(in.SourceTableArn)
 		}
-		return append(source, s.restorePermissions(ctx, action, *in.TargetTableName)...), nil
+		return append(source, s.restorePermissions(ctx, action, or(in.TargetTableName, ""))...), nil
 	case *api.ExportTableToPointInTime:
 		return onARN(in.TableArn), nil
 	case *api.DescribeExport:
@@ -141,21 +138,21 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	case *api.DescribeImport:
 		return onARN(in.ImportArn), nil
 	case *api.TagResource:
-		p := onTags(action, in.ResourceArn)
+		p := permissionOnARN(action, in.ResourceArn)
 		p.details = func() (details, error) { return tagDetails(in.Tags), nil }
 		return []permission{p}, nil
 	case *api.UntagResource:
-		p := onTags(action, in.ResourceArn)
+		p := permissionOnARN(action, in.ResourceArn)
 		p.details = func() (details, error) { return details{many: map[string][]string{tagKeys: in.TagKeys}}, nil }
 		return []permission{p}, nil
 	case *api.ListTagsOfResource:
-		return []permission{onTags(action, in.ResourceArn)}, nil
+		return onARN(in.ResourceArn), nil
 	case *api.DescribeStream:
 		return onARN(in.StreamArn), nil
 	case *api.GetShardIterator:
 		return onARN(in.StreamArn), nil
 	case *api.GetRecords:
-		arn, _, err := splitIterator(*in.ShardIterator)
+		arn, _, err := splitIterator(or(in.ShardIterator, ""))
 		return onARN(&arn), err
 	case *api.ListTables, *api.ListBackups, *api.ListStreams, *api.ListExports, *api.ListImports,
 		*api.ListContributorInsights, *api.DescribeLimits, *api.DescribeEndpoints:
@@ -198,14 +195,23 @@ func (s *Service) restorePermissions(ctx context.Context, action, table string) 
 	return found
 }
 
-// onTags returns the permission for the tags of a resource, which may be missing in the
-// request.
-func onTags(action string, arn *string) permission {
-	if arn == nil {
-		return permission{action: action, resource: "*"}
+// permissionOnARN returns the permission for what an ARN names. Its resource is made anew
+// from the parts that operations look at, so that other spellings are the same resource. An
+// ARN that is none, or is missing, is rejected by the operation.
+func permissionOnARN(action string, arn *string) permission {
+	p := permission{action: action, resource: "*"}
+	parts, err := splitARN(or(arn, ""))
+	if err != nil || parts[2] != "dynamodb" {
+		return p
 	}
-	table, stream := tableOfARN(*arn)
-	return permission{action: action, resource: *arn, table: table, stream: stream}
+	region, account, id := parts[3], parts[4], parts[5]
+	p.resource = "arn:aws:dynamodb:" + region + ":" + account + ":" + id
+	if name, ok := strings.CutPrefix(id, "table/"); ok {
+		var rest string
+		p.table, rest, _ = strings.Cut(name, "/")
+		p.stream = strings.HasPrefix(rest, "stream/")
+	}
+	return p
 }
 
 func tagDetails(tags []api.Tag) details {
@@ -215,22 +221,23 @@ func tagDetails(tags []api.Tag) details {
 			continue
 		}
 		d.many[tagKeys] = append(d.many[tagKeys], *tag.Key)
-		if tag.Value != nil {
-			d.one[requestTag+*tag.Key] = *tag.Value
+		if tag.Value == nil {
+			continue
+		}
+		// The names of condition keys have no case: with several spellings of a name, it has
+		// no single value.
+		key := requestTag + strings.ToLower(*tag.Key)
+		if first, twice := d.one[key]; twice {
+			delete(d.one, key)
+			d.many[key] = []string{first}
+		}
+		if d.many[key] != nil {
+			d.many[key] = append(d.many[key], *tag.Value)
+		} else {
+			d.one[key] = *tag.Value
 		}
 	}
 	return d
-}
-
-// tableOfARN returns the table that a resource belongs to, and whether the resource is a
-// stream; "" if it belongs to none.
-func tableOfARN(arn string) (table string, stream bool) {
-	_, rest, ok := strings.Cut(arn, ":table/")
-	if !ok {
-		return "", false
-	}
-	table, rest, _ = strings.Cut(rest, "/")
-	return table, strings.HasPrefix(rest, "stream/")
 }
 
 // names adds the names of top-level attributes, each once.

@@ -1,10 +1,12 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"strings"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/language/expr"
@@ -22,14 +24,23 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 		on("GetItem", in.TableName, func(t *schema.Table) (details, error) { return s.getDetails(t, in) })
 	case *api.PutItem:
 		on("PutItem", in.TableName, func(t *schema.Table) (details, error) {
+			if err := firstFault(in, putItemChecks); err != nil {
+				return details{}, err
+			}
 			return s.writeDetails(t, in.ReturnConsumedCapacity, in.ReturnValues, in.Item.Item, nil, &in.Conditional)
 		})
 	case *api.DeleteItem:
 		on("DeleteItem", in.TableName, func(t *schema.Table) (details, error) {
+			if err := firstFault(in, deleteItemChecks); err != nil {
+				return details{}, err
+			}
 			return s.writeDetails(t, in.ReturnConsumedCapacity, in.ReturnValues, in.Key.Item, nil, &in.Conditional)
 		})
 	case *api.UpdateItem:
 		on("UpdateItem", in.TableName, func(t *schema.Table) (details, error) {
+			if err := firstFault(in, updateItemChecks); err != nil {
+				return details{}, err
+			}
 			return s.writeDetails(t, in.ReturnConsumedCapacity, in.ReturnValues, in.Key.Item, in, &in.Conditional)
 		})
 	case *api.Query:
@@ -38,19 +49,35 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 		}))
 	case *api.Scan:
 		found = append(found, s.itemPermission(ctx, "Scan", in.TableName, or(in.IndexName, ""), func(*schema.Table) (details, error) {
+			if err := firstFault(in, scanChecks); err != nil {
+				return details{}, err
+			}
 			r := &reading{in: &in.Paged, bind: bindings(in.ExpressionAttributeNames, in.ExpressionAttributeValues)}
-			return s.pageDetails(r, in.ScanFilter)
+			d, err := s.pageDetails(r, in.ScanFilter)
+			return d, cmp.Or(err, apierror.Bare(r.bind.Unused()))
 		}))
 	case *api.BatchGetItem:
+		if len(in.RequestItems) > maxBatchKeys {
+			return nil, true, firstFault(in, batchGetItemChecks)
+		}
 		for _, sent := range sortedKeys(in.RequestItems) {
 			part := in.RequestItems[sent]
 			on("BatchGetItem", tableSent(sent), func(t *schema.Table) (details, error) {
+				if err := firstFault(in, batchGetItemChecks); err != nil {
+					return details{}, err
+				}
 				return s.batchGetDetails(t, in.ReturnConsumedCapacity, &part)
 			})
 		}
 	case *api.BatchWriteItem:
+		if len(in.RequestItems) > maxBatchKeys {
+			return nil, true, firstFault(in, batchWriteItemChecks)
+		}
 		for _, sent := range sortedKeys(in.RequestItems) {
 			on("BatchWriteItem", tableSent(sent), func(t *schema.Table) (details, error) {
+				if err := firstFault(in, batchWriteItemChecks); err != nil {
+					return details{}, err
+				}
 				return batchWriteDetails(t, in.ReturnConsumedCapacity, in.RequestItems[sent])
 			})
 		}
@@ -78,8 +105,7 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 	return found, true, err
 }
 
-// itemPermission returns the permission for items of a table or an index. The keys of a
-// table that does not exist are not known: then there are no values of the key.
+// itemPermission returns the permission for items of a table or an index.
 func (s *Service) itemPermission(ctx context.Context, action, table, index string, of func(*schema.Table) (details, error)) permission {
 	arn := s.tableARN(ctx, table)
 	if index != "" {
@@ -88,9 +114,10 @@ func (s *Service) itemPermission(ctx context.Context, action, table, index strin
 	return permission{action: "dynamodb:" + action, resource: arn, table: table, details: func() (details, error) {
 		t, err := s.DB.Table(table)
 		if err != nil {
-			t = &schema.Table{}
+			return details{}, err // its keys are not known
 		}
-		return of(t)
+		d, err := of(t)
+		return d, cmp.Or(err, d.fault)
 	}}
 }
 
@@ -116,9 +143,14 @@ func (d *details) keyed(t *schema.Table, it item.Item) {
 	}
 }
 
-// partition adds a value of the attribute i of a partition key.
+// partition adds a value of the attribute i of a partition key. One of a type that no key
+// has is a fault of the request.
 func (d *details) partition(i int, v item.Value) {
-	text := conditionText(v)
+	text, ok := conditionText(v)
+	if !ok {
+		d.fault = apierror.KeyMismatch()
+		return
+	}
 	if i == 0 {
 		d.many[leadingKeys] = append(d.many[leadingKeys], text)
 	}
@@ -127,15 +159,20 @@ func (d *details) partition(i int, v item.Value) {
 	}
 }
 
-// conditionText returns a value of a key as conditions compare it.
-func conditionText(v item.Value) string {
-	switch v.Type() {
-	case item.N:
-		return v.Number().String()
-	case item.B:
-		return base64.StdEncoding.EncodeToString(v.Bytes())
+// conditionText returns a value of a key as conditions compare it; not ok if it is none.
+func conditionText(v item.Value) (text string, ok bool) {
+	if len(v) == 0 {
+		return "", false
 	}
-	return string(v.Bytes())
+	switch v.Type() {
+	case item.S:
+		return string(v.Bytes()), true
+	case item.N:
+		return v.Number().String(), true
+	case item.B:
+		return base64.StdEncoding.EncodeToString(v.Bytes()), true
+	}
+	return "", false
 }
 
 func (d *details) paths(paths []item.Path) {
@@ -155,6 +192,9 @@ func (d *details) projected(paths []item.Path) {
 
 func (s *Service) getDetails(t *schema.Table, in *api.GetItem) (details, error) {
 	d := newDetails(in.ReturnConsumedCapacity)
+	if err := firstFault(in, getItemChecks); err != nil {
+		return d, err
+	}
 	paths, err := s.onlyProjection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	d.keyed(t, in.Key.Item)
 	d.projected(paths)
@@ -166,10 +206,7 @@ func (s *Service) getDetails(t *schema.Table, in *api.GetItem) (details, error) 
 func (s *Service) writeDetails(t *schema.Table, capacity, returned *string, it item.Item, update *api.UpdateItem, c *api.Conditional) (details, error) {
 	d := newDetails(capacity)
 	d.keyed(t, it)
-	d.one[returnValues] = or(returned, "NONE")
-	if d.one[returnValues] == "NONE" {
-		d.one[returnValues] = or(c.ReturnValuesOnConditionCheckFailure, "NONE")
-	}
+	d.one[returnValues] = mostReturned(or(returned, "NONE"), c.ReturnValuesOnConditionCheckFailure)
 	b := bindings(c.ExpressionAttributeNames, c.ExpressionAttributeValues)
 	if update != nil {
 		u, err := s.update(update, b)
@@ -182,7 +219,16 @@ func (s *Service) writeDetails(t *schema.Table, capacity, returned *string, it i
 	if cond != nil {
 		d.paths(cond.Paths())
 	}
-	return d, err
+	return d, cmp.Or(err, b.Unused())
+}
+
+// mostReturned returns what a write returns of an item at most: after a failed condition that
+// may be more than otherwise.
+func mostReturned(returned string, onFailure *string) string {
+	if isSet(onFailure, "ALL_OLD") && returned != "ALL_NEW" {
+		return "ALL_OLD"
+	}
+	return returned
 }
 
 func (d *details) updated(u *expr.Update) {
@@ -204,6 +250,12 @@ func (s *Service) queryDetails(t *schema.Table, in *api.Query) (details, error) 
 		return details{}, err
 	}
 	d, err := s.pageDetails(r, in.QueryFilter)
+	if err == nil {
+		err = apierror.Bare(r.bind.Unused())
+	}
+	if err == nil && keys != nil {
+		err = keys.Check()
+	}
 	if err != nil || keys == nil {
 		return d, err
 	}
@@ -213,9 +265,6 @@ func (s *Service) queryDetails(t *schema.Table, in *api.Query) (details, error) 
 		if x, ok := t.Index(*in.IndexName); ok {
 			key = x.Key
 		}
-	}
-	if len(key.Partition) == 0 {
-		return d, nil // there is no table
 	}
 	found, err := keys.Keys(key.Partition, key.Sort)
 	if err != nil {
@@ -291,7 +340,7 @@ func (s *Service) transactGetPermissions(ctx context.Context, in *api.TransactGe
 }
 
 func (s *Service) transactWritePermissions(ctx context.Context, in *api.TransactWriteItems) (found []permission, err error) {
-	add := func(action string, table *string, it item.Item, update *string, c api.ActionCondition) {
+	add := func(action string, table *string, sent api.Attributes, update *string, c api.ActionCondition) {
 		if table == nil {
 			return // the request is rejected
 		}
@@ -302,23 +351,26 @@ func (s *Service) transactWritePermissions(ctx context.Context, in *api.Transact
 			u = &api.UpdateItem{UpdateExpression: update}
 		}
 		found = append(found, s.itemPermission(ctx, action, *table, "", func(t *schema.Table) (details, error) {
-			d, err := s.writeDetails(t, in.ReturnConsumedCapacity, nil, it, u, conditional)
+			if err := faultOf(sent); err != nil {
+				return details{}, err
+			}
+			d, err := s.writeDetails(t, in.ReturnConsumedCapacity, nil, sent.Item, u, conditional)
 			return d.with(enclosingOperation, "TransactWriteItems"), err
 		}))
 	}
 	for _, action := range in.TransactItems {
 		if c := action.ConditionCheck; c != nil {
-			add("ConditionCheckItem", c.TableName, c.Key.Item, nil, api.ActionCondition{ConditionExpression: c.ConditionExpression,
+			add("ConditionCheckItem", c.TableName, c.Key, nil, api.ActionCondition{ConditionExpression: c.ConditionExpression,
 				ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure, Expressions: c.Expressions})
 		}
 		if p := action.Put; p != nil {
-			add("PutItem", p.TableName, p.Item.Item, nil, p.ActionCondition)
+			add("PutItem", p.TableName, p.Item, nil, p.ActionCondition)
 		}
 		if d := action.Delete; d != nil {
-			add("DeleteItem", d.TableName, d.Key.Item, nil, d.ActionCondition)
+			add("DeleteItem", d.TableName, d.Key, nil, d.ActionCondition)
 		}
 		if u := action.Update; u != nil {
-			add("UpdateItem", u.TableName, u.Key.Item, u.UpdateExpression, u.ActionCondition)
+			add("UpdateItem", u.TableName, u.Key, u.UpdateExpression, u.ActionCondition)
 		}
 	}
 	return found, nil
@@ -333,18 +385,19 @@ type statementRequest struct {
 	enclosing  string
 }
 
-// statementPermissions adds the permission that a statement needs.
+// statementPermissions adds the permission that a statement needs: none if it cannot be
+// parsed or bound, since then the operation does not execute it.
 func (s *Service) statementPermissions(ctx context.Context, found []permission, r statementRequest) ([]permission, error) {
 	if r.text == nil {
 		return found, nil // the request is rejected
 	}
 	parsed, err := s.parseStatement(*r.text)
 	if err != nil {
-		return nil, err
+		return append(found, permission{}), nil
 	}
 	st, err := bindStatement(parsed, r.parameters)
 	if err != nil {
-		return nil, err
+		return append(found, permission{}), nil
 	}
 	action, index := "", ""
 	switch st := st.(type) {
@@ -353,7 +406,7 @@ func (s *Service) statementPermissions(ctx context.Context, found []permission, 
 	case *partiql.Exists:
 		action = "PartiQLSelect"
 		if st.Select == nil {
-			return found, nil // the request is rejected
+			return append(found, permission{}), nil // the request is rejected
 		}
 		index = st.Select.Index
 	case *partiql.Insert:
@@ -365,7 +418,7 @@ func (s *Service) statementPermissions(ctx context.Context, found []permission, 
 	}
 	return append(found, s.itemPermission(ctx, action, tableSent(st.On()), index, func(t *schema.Table) (details, error) {
 		d := newDetails(r.capacity)
-		d.statement(t, st, or(r.onFailure, "NONE"))
+		d.statement(t, st, r.onFailure)
 		if r.enclosing != "" {
 			d.one[enclosingOperation] = r.enclosing
 		}
@@ -374,7 +427,7 @@ func (s *Service) statementPermissions(ctx context.Context, found []permission, 
 }
 
 // statement adds the details of a statement.
-func (d *details) statement(t *schema.Table, st partiql.Statement, onFailure string) {
+func (d *details) statement(t *schema.Table, st partiql.Statement, onFailure *string) {
 	switch st := st.(type) {
 	case *partiql.Select:
 		d.selects(t, st)
@@ -382,18 +435,18 @@ func (d *details) statement(t *schema.Table, st partiql.Statement, onFailure str
 		d.selects(t, st.Select)
 	case *partiql.Insert:
 		d.keyed(t, st.Item)
-		d.one[returnValues] = onFailure
+		d.one[returnValues] = mostReturned("NONE", onFailure)
 	case *partiql.Update:
 		d.where(t.Key, st.Where)
 		d.updated(st.Changes)
-		d.one[returnValues] = returning(st.Returning, onFailure)
+		d.one[returnValues] = mostReturned(returning(st.Returning), onFailure)
 	case *partiql.Delete:
 		d.where(t.Key, st.Where)
-		d.one[returnValues] = returning(st.Returning, onFailure)
+		d.one[returnValues] = mostReturned(returning(st.Returning), onFailure)
 	}
 }
 
-func returning(r partiql.Returning, onFailure string) string {
+func returning(r partiql.Returning) string {
 	switch r {
 	case partiql.AllOld:
 		return "ALL_OLD"
@@ -404,7 +457,7 @@ func returning(r partiql.Returning, onFailure string) string {
 	case partiql.ModifiedNew:
 		return "UPDATED_NEW"
 	}
-	return onFailure
+	return "NONE"
 }
 
 func (d *details) selects(t *schema.Table, st *partiql.Select) {
@@ -429,22 +482,27 @@ func (d *details) selects(t *schema.Table, st *partiql.Select) {
 	}
 }
 
-// where adds the values of the partition key that a clause names, and the names of its
-// attributes. It reports whether the clause selects partitions.
+// where adds the values of the partition key that a clause chooses, and the names of its
+// attributes. It reports whether the clause selects partitions: only then the values say what
+// is read.
 func (d *details) where(key schema.Key, where expr.Test) (selects bool) {
-	selects = len(key.Partition) > 0
+	d.paths(expr.NewCondition(where).Paths())
+	chosen := make([][]item.Value, len(key.Partition))
+	lookups := 1
 	for i, a := range key.Partition {
-		chosen := false
 		for _, k := range partiql.KeyTests(where, a.Name) {
 			if isChoice(k) {
-				chosen = true
-				for _, v := range k.Values {
-					d.partition(i, v)
-				}
+				chosen[i] = append(chosen[i], k.Values...)
 			}
 		}
-		selects = selects && chosen
+		if lookups *= len(chosen[i]); lookups == 0 || lookups > maxLookups {
+			return false
+		}
 	}
-	d.paths(expr.NewCondition(where).Paths())
-	return selects
+	for i, values := range chosen {
+		for _, v := range values {
+			d.partition(i, v)
+		}
+	}
+	return true
 }

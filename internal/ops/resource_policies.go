@@ -155,12 +155,11 @@ func (s *Service) keepsAccess(ctx context.Context, document *policy.Document, ar
 	if c == nil || c.Identity == nil || c.Identity.Principal.Kind == policy.Root {
 		return nil
 	}
-	p := &permission{action: "dynamodb:PutResourcePolicy", resource: arn}
-	p.table, p.stream = tableOfARN(arn)
+	p := permissionOnARN("dynamodb:PutResourcePolicy", &arn)
 	policies := c.Identity.Policies
 	policies.Resource = document
-	values := &conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region}
-	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: arn, ResourceAccount: s.account, Context: values}
+	values := &conditionValues{service: s, caller: c, permission: &p, region: callerOf(ctx).Region, now: s.DB.Now()}
+	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account, Context: values}
 	if policies.Evaluate(&request).Allowed() {
 		return nil
 	}

@@ -21,12 +21,22 @@ func (h *Handler) Audit(l *audit.Log) {
 	h.Expose(l.Metrics)
 }
 
-// maxAgent is how much of a User-Agent is written down.
-const maxAgent = 512
+// How much of what a client sends is written down.
+const (
+	maxAgent     = 512
+	maxHost      = 255
+	maxAccessKey = 128
+)
 
 // audit writes a request down. It says of an error why access was denied, and of others their
 // code only: their messages may have values of items.
 func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a *door.Reply, arrived time.Time) {
+	defer func() {
+		if p := recover(); p != nil { // the reply is right, and the request is in the log
+			h.logPanic(r, a, p)
+			h.auditLog.Record(&audit.Record{EventVersion: audit.Version, EventTime: arrived.UTC().Format(time.RFC3339), EventName: of.operation, RequestID: string(a.ID[:]), EventType: "AwsApiCall"})
+		}
+	}()
 	name := of.operation[strings.LastIndexByte(of.operation, '.')+1:]
 	agent := r.Header("User-Agent")
 	record := &audit.Record{
@@ -41,8 +51,11 @@ func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a 
 	if a.Status == 0 {
 		record.ErrorCode = "Disconnected"
 	}
-	told := h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
-	record.RequestParameters, record.ReadOnly = told.Parameters, &told.ReadOnly
+	var told ops.Audited
+	if of.decoded {
+		told = h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
+		record.RequestParameters, record.ReadOnly = told.Parameters, &told.ReadOnly
+	}
 	for _, arn := range told.Resources {
 		record.Resources = append(record.Resources, audit.Resource{Type: resourceType(arn), ARN: arn})
 	}
@@ -52,7 +65,7 @@ func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a 
 	management := !told.Data
 	record.ManagementEvent = &management
 	if r.Secure {
-		record.TLSDetails = &audit.TLSDetails{Host: r.Host}
+		record.TLSDetails = &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
 	}
 	h.auditLog.Record(record)
 }
@@ -64,7 +77,7 @@ func (h *Handler) auditedIdentity(of *apiRequest, r *door.Request) *audit.Identi
 	if len(signer.AccessKey) == 0 {
 		signer, _ = auth.Read(r.Header, r.Query) // without a signer there is nobody
 	}
-	id := &audit.Identity{Type: "Unverified", AccessKeyID: string(signer.AccessKey)}
+	id := &audit.Identity{Type: "Unverified", AccessKeyID: string(signer.AccessKey[:min(len(signer.AccessKey), maxAccessKey)])}
 	p, err := policy.NewPrincipal(of.signer.Principal, "")
 	if h.verifier == nil || err != nil {
 		return id

@@ -42,7 +42,7 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 		}
 	}
 	signer, err := h.signer(ctx, r, body, serviceCloudWatch)
-	if err == nil && h.identify != nil && len(body) <= cloudwatch.MaxBody {
+	if err == nil && h.access != nil && len(body) <= cloudwatch.MaxBody {
 		err = h.permit(ctx, r, a, signer, "cloudwatch:"+p.Operation(operation, body))
 	}
 	if err != nil {

@@ -29,7 +29,6 @@ import (
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
-	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
@@ -78,8 +77,8 @@ type Handler struct {
 	tracer   *trace.Tracer // nil if nothing is traced
 	auditLog *audit.Log    // nil if nothing is written down
 
-	verifier *auth.Verifier                        // nil if signatures are not verified
-	identify func(arn string) *principals.Identity // nil if there are no policies
+	verifier *auth.Verifier // nil if signatures are not verified
+	access   *Access        // nil if there are no policies
 
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
@@ -236,6 +235,10 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	of.signer = signer
+	if err := h.access.checkRegion(signer); err != nil {
+		h.fail(ctx, a, media, &of, err)
+		return
+	}
 	if encoding := r.ContentEncoding(); len(encoding) > 0 {
 		// After the signature, which is of the bytes as they were sent.
 		if body, held, err = h.decompress(ctx, encoding, body, held); err != nil {
@@ -254,16 +257,18 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		return
 	}
 	caller := ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
-	if h.identify != nil {
-		h.identifyCaller(&caller, r, a, signer)
+	if h.access != nil {
+		h.access.identify(&caller, r, a, signer)
 	}
 	if of.trace != nil {
 		caller.Used = of.trace.used
 	}
 	ctx = ops.WithCaller(ctx, caller)
-	of.request, err = h.decode(ctx, name, body)
+	request, err := h.decode(ctx, name, body)
+	of.request = request
 	if err == nil {
-		err = h.execute(ctx, of.request, a)
+		of.decoded = true
+		err = h.execute(ctx, request, a)
 	}
 	if err != nil {
 		h.fail(ctx, a, media, &of, err)
@@ -328,6 +333,7 @@ type apiRequest struct {
 	operation     string
 	signer        auth.Signer
 	request       ops.Request
+	decoded       bool           // the request is whole
 	trace         *tracedRequest // nil if it is not traced
 	code, message string         // of the error that it is answered with
 }

@@ -91,27 +91,58 @@ func checkReader(v *auth.Verifier, r *door.Request) (auth.Signer, error) {
 	return checkSigner(v, r)
 }
 
-// Permitted returns a handler that lets each principal do what its policies allow: identify
-// returns the identity of one by its ARN. Signatures must be verified.
-func (h *Handler) Permitted(identify func(arn string) *principals.Identity) *Handler {
+// Access says what principals may do.
+type Access struct {
+	// Identify returns the identity of a principal by its ARN.
+	Identify func(arn string) *principals.Identity
+	// Region is the one that requests must be signed for: policies name resources with
+	// their region, which the client would choose otherwise.
+	Region string
+}
+
+// Permitted returns a handler that lets each principal do what its policies allow.
+// Signatures must be verified.
+func (h *Handler) Permitted(access *Access) *Handler {
 	permitted := *h
-	permitted.identify = identify
+	permitted.access = access
 	return &permitted
+}
+
+// checkRegion checks that a request is signed for the region of the server.
+func (a *Access) checkRegion(signer auth.Signer) error {
+	if a == nil || signer.Region == a.Region {
+		return nil
+	}
+	return auth.WrongRegion(signer.Region)
 }
 
 // permit checks that the signer of a request that is not an operation may do something.
 func (h *Handler) permit(ctx context.Context, r *door.Request, a *door.Reply, signer auth.Signer, action string) error {
-	if h.identify == nil {
+	if h.access == nil {
 		return nil
 	}
-	caller := ops.Caller{Region: signer.Region}
-	h.identifyCaller(&caller, r, a, signer)
+	caller, err := h.access.caller(r, a, signer)
+	if err != nil {
+		return err
+	}
 	return h.service.Permit(ops.WithCaller(ctx, caller), action)
 }
 
-// identifyCaller says who sends a request, and how, if that matters.
-func (h *Handler) identifyCaller(c *ops.Caller, r *door.Request, a *door.Reply, signer auth.Signer) {
-	c.Identity, c.ID = h.identify(signer.Principal), a.ID
+// caller returns who sends a request that is not an operation. A password is for no region.
+func (a *Access) caller(r *door.Request, reply *door.Reply, signer auth.Signer) (ops.Caller, error) {
+	caller := ops.Caller{Region: a.Region}
+	if signer.Region != "" {
+		if err := a.checkRegion(signer); err != nil {
+			return caller, err
+		}
+	}
+	a.identify(&caller, r, reply, signer)
+	return caller, nil
+}
+
+// identify says who sends a request, and how.
+func (a *Access) identify(c *ops.Caller, r *door.Request, reply *door.Reply, signer auth.Signer) {
+	c.Identity, c.ID = a.Identify(signer.Principal), reply.ID
 	c.SourceIP, c.UserAgent, c.Secure = r.Remote, string(r.Header("User-Agent")), r.Secure
 }
 

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/metrics"
+	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/wire"
 	"github.com/stator-db/stator/internal/server/door"
@@ -37,6 +39,7 @@ type Standby struct {
 	Log     *slog.Logger
 
 	Verifier *auth.Verifier // as in Handler.Verified; nil if signatures are not verified
+	Access   *Access        // as in Handler.Permitted; nil if there are no policies
 }
 
 // ServeHTTP answers a request.
@@ -67,24 +70,45 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 		plain(a, http.StatusServiceUnavailable, text+"\n") // load balancers must not send it requests
 	case r.Path == "/metrics" && r.Method == http.MethodGet:
-		if _, err := checkReader(h.Verifier, r); err != nil {
+		signer, err := checkReader(h.Verifier, r)
+		if err == nil {
+			err = h.permit(r, a, signer, "stator:GetMetrics")
+		}
+		if err != nil {
 			h.reject(a, err)
 			return
 		}
 		a.Status, a.ContentType = http.StatusOK, metrics.ContentType
 		a.Write(metrics.Append(a.Memory.Empty(), h.Metrics()...))
 	case r.Path == "/standby" && isRead(r):
-		h.signed(r, a, func() error { return writeJSON(a, s) })
+		h.signed(r, a, "stator:GetStandby", func() error { return writeJSON(a, s) })
 	case string(r.Header("X-Amz-Target")) == TargetPromote && r.Method == http.MethodPost && !r.Repeats("X-Amz-Target"):
-		h.signed(r, a, func() error { return h.promote(ctx, a) })
+		h.signed(r, a, "stator:Promote", func() error { return h.promote(ctx, a) })
 	default:
 		standbyFault(a, http.StatusServiceUnavailable, "ServiceUnavailable", fmt.Sprintf("This server is a standby of %s. It serves no requests until it is promoted.", s.Of))
 	}
 }
 
-// signed calls answer if the request has a signature.
-func (h *Standby) signed(r *door.Request, a *door.Reply, answer func() error) {
-	if _, err := checkSigner(h.Verifier, r); err != nil {
+// permit checks that the signer of a request may do something. A standby has no tables yet,
+// so that only policies of identities count.
+func (h *Standby) permit(r *door.Request, a *door.Reply, signer auth.Signer, action string) error {
+	if h.Access == nil {
+		return nil
+	}
+	caller, err := h.Access.caller(r, a, signer)
+	if err != nil {
+		return err
+	}
+	return ops.Permitted(&caller, action, time.Now())
+}
+
+// signed calls answer if the request has a signature, and its signer may do that.
+func (h *Standby) signed(r *door.Request, a *door.Reply, action string, answer func() error) {
+	signer, err := checkSigner(h.Verifier, r)
+	if err == nil {
+		err = h.permit(r, a, signer, action)
+	}
+	if err != nil {
 		h.reject(a, err)
 		return
 	}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Context has the values of the condition keys of one request.
 type Context interface {
@@ -59,6 +62,29 @@ func (v Values) All() []string {
 		all[i] = v.At(i)
 	}
 	return all
+}
+
+// Bounds of the values that explanations have: requests may have very many.
+const (
+	maxShown      = 20
+	maxShownBytes = 256
+)
+
+// some returns the values in a new slice: the first ones, and how many more there are. Long
+// ones are cut.
+func (v Values) some() []string {
+	shown := make([]string, 0, min(v.Len(), maxShown+1))
+	for i := range min(v.Len(), maxShown) {
+		text := v.At(i)
+		if len(text) > maxShownBytes {
+			text = strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
+		}
+		shown = append(shown, strings.Clone(text))
+	}
+	if more := v.Len() - maxShown; more > 0 {
+		shown = append(shown, "and "+strconv.Itoa(more)+" more")
+	}
+	return shown
 }
 
 // Keys is a Context of values that are known beforehand. Its keys are in lower case.

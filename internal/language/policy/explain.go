@@ -95,7 +95,7 @@ func (s *Statement) trace(r *Request, bounded bool) StatementTrace {
 
 func (c *Condition) trace(ctx Context) ConditionTrace {
 	v := lookup(ctx, c.key)
-	t := ConditionTrace{Operator: c.Operator, Key: c.Key, Values: c.Values, Present: v.Present(), Request: v.All(), Holds: c.holds(ctx)}
+	t := ConditionTrace{Operator: c.Operator, Key: c.Key, Values: c.Values, Present: v.Present(), Request: v.some(), Holds: c.holds(ctx)}
 	if c.vars && c.unresolved(ctx) == "" {
 		t.Resolved = c.resolve(ctx)
 	}

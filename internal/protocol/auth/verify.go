@@ -57,6 +57,11 @@ func NewVerifier(set *keys.Set, now func() time.Time, log *slog.Logger) *Verifie
 	return v
 }
 
+// WrongRegion is the error of a request that is signed for another region than the server's.
+func WrongRegion(region string) error {
+	return fault(invalidSignature, fmt.Sprintf("Credential should be scoped to a valid region, not '%s'. ", region))
+}
+
 // Replace replaces the keys. Requests that are being verified are not disturbed.
 func (v *Verifier) Replace(set *keys.Set) {
 	v.current.Store(&verifierKeys{set: set, cache: newSigningKeys(), nobody: &keys.Key{Secret: keys.NewSecret(rand.Text())}})

@@ -3,6 +3,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func readPrivate(path string) ([]byte, error) {
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("%s: the file is larger than %d bytes", path, maxFile)
 	}
-	return os.ReadFile(path)
+	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
 // maxFile is the size of more keys than one server needs.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -74,7 +75,7 @@ func Read(path string) (*Set, error) {
 		return nil, fmt.Errorf("%s has %d principals; at most %d are possible", path, len(file.Principals), maxPrincipals)
 	}
 	s := &Set{users: make(map[string]*entry), roles: make(map[string]*entry), files: []string{path}}
-	load := loader{folder: filepath.Dir(path), parsed: make(map[string]*policy.Document)}
+	load := loader{folder: filepath.Dir(path), parsed: make(map[string]*policy.Document), names: make(map[string]string)}
 	for i, e := range file.Principals {
 		if e == nil {
 			return nil, fmt.Errorf("%s: principal %d is empty", path, i+1)
@@ -105,6 +106,9 @@ func readFile(path string) ([]byte, error) {
 	if info.IsDir() || info.Size() > maxFile {
 		return nil, fmt.Errorf("%s is a folder, or is larger than %d bytes", path, maxFile)
 	}
+	if info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s has the mode %04o, so that other users can change what is allowed\n        run: chmod go-w %s", path, info.Mode().Perm(), path)
+	}
 	return os.ReadFile(path) //nolint:gosec // the operator names it
 }
 
@@ -112,6 +116,7 @@ func readFile(path string) ([]byte, error) {
 type loader struct {
 	folder string
 	parsed map[string]*policy.Document
+	names  map[string]string // ARNs by their names
 	files  []string
 }
 
@@ -165,8 +170,19 @@ func (s *Set) add(e *entry, load *loader) (err error) {
 	} else if _, err := policy.NewPrincipal(e.ARN, ""); err != nil {
 		return err
 	}
-	if into[e.ARN] != nil {
-		return errors.New("it is in the file twice")
+	// The names of IAM are unique in an account, whatever their paths; policies may have them
+	// as variables.
+	name := fmt.Sprint(isRole, accountOf(e.ARN), "/", strings.ToLower(nameOf(e.ARN)))
+	if arn, twice := load.names[name]; twice {
+		return fmt.Errorf("the file has %s already; names must differ, also with other paths", arn)
+	}
+	load.names[name] = e.ARN
+	for key := range e.Tags {
+		for other := range e.Tags {
+			if key != other && strings.EqualFold(key, other) {
+				return fmt.Errorf("the tags %s and %s differ in case only", min(key, other), max(key, other))
+			}
+		}
 	}
 	if len(e.Sessions) > 0 && !isRole {
 		return errors.New("only a role has sessions")
@@ -191,6 +207,10 @@ func (s *Set) add(e *entry, load *loader) (err error) {
 	into[e.ARN] = e
 	return nil
 }
+
+func accountOf(arn string) string { return strings.Split(arn, ":")[4] }
+
+func nameOf(arn string) string { return arn[strings.LastIndexAny(arn, "/:")+1:] }
 
 // Files returns the paths of all files that were read.
 func (s *Set) Files() []string { return s.files }
@@ -237,7 +257,7 @@ func (s *Set) role(p *policy.Principal) *entry {
 		return e
 	}
 	for arn, e := range s.roles {
-		if strings.HasPrefix(arn, "arn:aws:iam::"+p.Account+":role/") && strings.HasSuffix(arn, "/"+p.Name) {
+		if accountOf(arn) == p.Account && nameOf(arn) == p.Name {
 			p.RoleARN = arn
 			return e
 		}

@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 		{"an unknown member", "principals:\n  - arn: arn:aws:iam::000000000000:user/alice\n    polices: [get.json]\n", `policies.yaml: 3:5: unknown field "polices"`},
 		{"no YAML", "principals: [", "policies.yaml: 1:"},
 		{"no ARN", "principals:\n  - policies: [get.json]\n", `policies.yaml: principal 1 (): "" is not the ARN of a principal`},
-		{"twice", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n  - arn: arn:aws:iam::000000000000:user/a\n", "principal 2 (arn:aws:iam::000000000000:user/a): it is in the file twice"},
+		{"twice", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n  - arn: arn:aws:iam::000000000000:user/a\n", "principal 2 (arn:aws:iam::000000000000:user/a): the file has arn:aws:iam::000000000000:user/a already"},
 		{"no such file", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [none.json]\n", "none.json: no such file"},
 		{"a malformed policy", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [bad.json]\n", "bad.json:1:"},
 		{"a session of a user", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    sessions: [{name: a, policies: [get.json]}]\n", "only a role has sessions"},
