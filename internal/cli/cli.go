@@ -29,6 +29,7 @@ var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a command that does not notice the first
 	root := &cobra.Command{
 		Use:           "stator",
 		Short:         "A DynamoDB-compatible database in one binary",

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/stator-db/stator/internal/model"
@@ -94,11 +95,13 @@ func cell(asked, served, from, height float64) rune {
 	return ' '
 }
 
-// resampled returns a series with another number of values.
+// resampled returns a series with another number of values. Of several values the highest
+// remains: peaks are what is looked for.
 func resampled(series []float64, n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
-		all[i] = series[i*len(series)/n]
+		first := i * len(series) / n
+		all[i] = slices.Max(series[first:max(first+1, (i+1)*len(series)/n)])
 	}
 	return all
 }
@@ -119,8 +122,8 @@ func niceStep(n float64) float64 {
 
 // timeAxis has the times below a plot.
 func timeAxis(seconds float64, columns int) string {
-	line := []rune(strings.Repeat(" ", columns+8))
 	const labels = 5
+	line := []rune(strings.Repeat(" ", columns+len(timeOf(seconds, seconds))))
 	for i := range labels + 1 {
 		for j, r := range timeOf(seconds*float64(i)/labels, seconds) {
 			line[i*columns/labels+j] = r

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,5 +97,32 @@ func TestHeatIsAsMeasured(t *testing.T) {
 				t.Errorf("throttled: %v", reasons)
 			}
 		})
+	}
+}
+
+// The times below a plot fit, whatever the length of a simulation.
+func TestTimeAxis(t *testing.T) {
+	for _, c := range []struct {
+		seconds float64
+		columns int
+		want    string // the last time
+	}{{10, 70, "10.0s"}, {600, 30, "10:00"}, {3600, 70, "1:00:00"}, {100 * 3600, 70, "100:00:00"}, {168 * 3600, 190, "168:00:00"}} {
+		if got := timeAxis(c.seconds, c.columns); !strings.HasSuffix(got, c.want) {
+			t.Errorf("the times of %v seconds are %q", c.seconds, got)
+		}
+	}
+}
+
+// A plot that is narrower than its data keeps the peaks.
+func TestResampled(t *testing.T) {
+	series := make([]float64, 60)
+	for i := range series {
+		series[i] = float64(i % 7)
+	}
+	series[31] = 99
+	for _, n := range []int{10, 30, 59, 60, 61, 190} {
+		if got := resampled(series, n); len(got) != n || slices.Max(got) != 99 {
+			t.Errorf("%d columns: %v", n, got)
+		}
 	}
 }

@@ -138,10 +138,10 @@ type arrived struct {
 // for weight runs. It is not ok at the end.
 func (t *traffic) next(weight float64, chance *rand.Rand) (arrived, bool) {
 	t.now += weight * chance.ExpFloat64() / t.perSecond
-	at := time.Duration(t.now * float64(time.Second))
-	if at >= t.during {
+	if t.now >= t.during.Seconds() { // compared as seconds: a small rate has arrivals beyond any Duration
 		return arrived{}, false
 	}
+	at := min(time.Duration(t.now*float64(time.Second)), t.during-1)
 	i, _ := slices.BinarySearch(t.until, chance.Float64()*t.perSecond)
 	return arrived{at: at, pattern: min(i, len(t.patterns)-1)}, true
 }

@@ -3,6 +3,7 @@ package heat
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -253,5 +254,13 @@ func TestAskedIsCost(t *testing.T) {
 		if math.Abs(asked["read"]/read-1) > 0.06 || math.Abs(asked["write"]/write-1) > 0.06 {
 			t.Errorf("%s: %v units/s are asked for, and the patterns cost %v and %v", file, asked, read, write)
 		}
+	}
+}
+
+// A rate that is so small that nothing arrives within any time ends at once.
+func TestTinyRate(t *testing.T) {
+	tr := &traffic{during: time.Hour, perSecond: 1e-300, until: []float64{1e-300}, patterns: []*patternTraffic{{}}}
+	if a, ok := tr.next(1, rand.New(rand.NewPCG(1, 2))); ok {
+		t.Errorf("%+v arrives", a)
 	}
 }
