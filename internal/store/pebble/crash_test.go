@@ -106,7 +106,7 @@ func crash(t *testing.T, seed uint64, o Options) losses {
 	if err := e.Close(); err != nil {
 		t.Errorf("seed %d: close: %v", seed, err)
 	}
-	return before.compare(t, seed, disk)
+	return before.compare(t, seed, Options{FS: disk, Dir: "d", Key: o.Key})
 }
 
 // observer records what the engine acknowledged and showed.
@@ -261,9 +261,10 @@ func (w *observer) observed() (o observation) {
 }
 
 // compare opens what the disk held, with a clock an hour behind.
-func (before observation) compare(t *testing.T, seed uint64, disk vfs.FS) (lost losses) {
+func (before observation) compare(t *testing.T, seed uint64, o Options) (lost losses) {
 	t.Helper()
-	e, err := Open(Options{FS: disk, Dir: "d", Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	o.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	e, err := Open(o)
 	if err != nil {
 		t.Fatalf("seed %d: open after the crash: %v", seed, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/latch"
 	"github.com/stator-db/stator/internal/store/pebble/commit"
+	"github.com/stator-db/stator/internal/store/pebble/encrypted"
 	"github.com/stator-db/stator/internal/store/pebble/valuecache"
 	"github.com/stator-db/stator/internal/store/pebble/walguard"
 )
@@ -47,6 +48,7 @@ type Engine struct {
 	reclaim    reclaim
 	feed       feed
 	marks      *walguard.SyncMarks
+	keys       *encrypted.KeyRing // nil if the folder is not encrypted
 	walSyncs   metrics.Durations
 
 	deleting sync.Mutex // held by DeleteRange until the delete is durable
@@ -78,8 +80,9 @@ func (e *Engine) Limits() store.Limits { return limits }
 
 // Open opens the data in a folder, or creates it. It returns a *LockedError
 // when another engine has the folder open, a *FormatError when a newer version has
-// written to it, and a *OtherFilesError when the folder has files but no data of an
-// engine.
+// written to it, a *OtherFilesError when the folder has files but no data of an
+// engine, and a *encryption.NeedsKeyError, *encryption.WrongKeyError or
+// *encrypted.PlainFolderError when Options.Key is not the one of the folder.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.FS == vfs.Default {
@@ -105,6 +108,9 @@ func Open(o Options) (*Engine, error) {
 			return nil, errors.Join(err, lock.release())
 		}
 	}
+	if o.keys, err = openKeys(o); err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
 	e, err := open(o, lock)
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
@@ -123,6 +129,7 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		prefixes:     newPrefixes(o.PrefixBytes),
 		disk:         newDisk(o),
 		damage:       newDamage(o.Log),
+		keys:         o.keys,
 		skipReadWait: o.skipDurableWait || o.Durability == Relaxed,
 		snapshots:    make(map[*snapshot]struct{}),
 	}
@@ -143,11 +150,12 @@ func open(o Options, lock *dirLock) (*Engine, error) {
 		e.stripes, e.values = commit.NewStripes(o.Patience, o.PrefixBytes), valuecache.New(o.valueCacheBytes(), takeFromBlocks)
 	})
 	spare, newest := newSpareFiles(o.FS), newestWAL(o.FS, o.Dir)
-	fs := e.guardWAL(&diskFS{vfs.OnDiskFull(o.FS, e.disk.noSpace), e.disk, spare}, o)
+	files := o.encrypt(&diskFS{vfs.OnDiskFull(o.FS, e.disk.noSpace), e.disk, spare})
+	fs := e.guardWAL(files, o)
 	raised, events := false, e.events(o.corruptionPause)
 	events.FormatUpgrade = func(pebble.FormatMajorVersion) { raised = true }
 	options := o.pebble(fs, lock.lock, cache, tables, log, events)
-	err := e.checkManifest(o, options)
+	err := e.checkManifest(o, files, options)
 	if err == nil {
 		e.db, err = e.openPebble(o.Dir, options)
 	}
@@ -217,6 +225,9 @@ func (e *Engine) guardWAL(fs vfs.FS, o Options) vfs.FS {
 	e.marks = new(walguard.SyncMarks)
 	if !o.withoutWAL() && !o.skipMarks {
 		e.marks = walguard.OpenMarks(o.FS, o.Dir, o.Log)
+	}
+	if o.keys != nil {
+		e.marks.Keyed = o.keys.Keyed()
 	}
 	return &walguard.FS{FS: fs, Marks: e.marks, Synced: e.walSyncs.Observe, WaitForSpace: e.disk.waitForSpace, Failed: func(doing, name string, err error) {
 		if e.guarded.Load() {

@@ -14,11 +14,14 @@ import (
 // end of the name of an empty file; a folder without one is of version 1 or 2.
 //
 // Version 3 has the records of a standby. A version that does not know them would write
-// without recording changes, or serve the data of a standby. Other folders remain of
-// version 2.
+// without recording changes, or serve the data of a standby. Version 4 has files that are
+// encrypted. Other folders remain of version 2.
 const (
-	folderFormat  = 2
-	standbyFormat = 3
+	folderFormat    = 2
+	standbyFormat   = 3
+	encryptedFormat = 4
+
+	newestFormat = encryptedFormat
 )
 
 const folderFormatPrefix = "stator.format-"
@@ -44,8 +47,8 @@ func checkFolderFormat(fs vfs.FS, dir string) error {
 		if !ok {
 			continue
 		}
-		if found, err := strconv.Atoi(digits); err == nil && found > standbyFormat {
-			return &FormatError{found, standbyFormat}
+		if found, err := strconv.Atoi(digits); err == nil && found > newestFormat {
+			return &FormatError{found, newestFormat}
 		}
 	}
 	return addFolderFormat(fs, dir, names, folderFormat)

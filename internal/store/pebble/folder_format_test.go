@@ -25,12 +25,12 @@ func TestNewerFolderIsRefused(t *testing.T) {
 	if !slices.Contains(before, "stator.format-2") {
 		t.Errorf("the folder has %v", before)
 	}
-	write(t, mem, "d/stator.format-4", nil)
+	write(t, mem, "d/stator.format-5", nil)
 	_, err := Open(Options{FS: mem, Dir: "d"})
-	if newer := (*FormatError)(nil); !errors.As(err, &newer) || newer.Found != 4 {
+	if newer := (*FormatError)(nil); !errors.As(err, &newer) || newer.Found != 5 {
 		t.Errorf("got %v", err)
 	}
-	if err := mem.Remove("d/stator.format-4"); err != nil {
+	if err := mem.Remove("d/stator.format-5"); err != nil {
 		t.Fatal(err)
 	}
 	if after := filesOf(t, mem, "*"); !slices.Equal(after, before) {

@@ -8,6 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/stator-db/stator/internal/encryption"
+	"github.com/stator-db/stator/internal/store/pebble/encrypted"
 )
 
 // Options configure an Engine. Only Dir is required.
@@ -18,6 +21,10 @@ type Options struct {
 	CacheBytes int64      // of blocks and values; defaults to 64 MiB; filled on use
 	Log        *slog.Logger
 	Now        func() time.Time
+
+	// Key encrypts the files of a new folder, and decrypts those of an encrypted one. Open
+	// returns an error if the folder needs another key, or none.
+	Key *encryption.MasterKey
 
 	// AllowOtherFiles creates data in a folder that has other files already.
 	AllowOtherFiles bool
@@ -52,6 +59,7 @@ type Options struct {
 	// It applies to a Relaxed engine only.
 	noWAL bool
 
+	keys            *encrypted.KeyRing // nil if the folder is not encrypted
 	exit            func(code int)
 	memtableBytes   uint64
 	manifestBytes   int64   // after which Pebble begins a new manifest; its own default if zero

@@ -21,11 +21,11 @@ const quarantineDir = "quarantine"
 // Pebble deletes the tables that its manifest does not name. If the manifest is as it was
 // written, they are what a crash left of a flush or compaction. If there is no mark to
 // prove that, they are kept.
-func (e *Engine) checkManifest(o Options, options *pebble.Options) error {
+func (e *Engine) checkManifest(o Options, files vfs.FS, options *pebble.Options) error {
 	if o.withoutWAL() || o.skipMarks {
 		return nil
 	}
-	m, err := e.marks.CheckFolder(o.FS, o.Dir)
+	m, err := e.marks.CheckFolder(files, o.Dir)
 	if err != nil || m.Name == "" || m.Verified {
 		return err
 	}

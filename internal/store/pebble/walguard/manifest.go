@@ -126,13 +126,21 @@ func (m *SyncMarks) beginManifest(number uint64) {
 func (m *SyncMarks) manifestSynced(end int64, crc uint32) {
 	m.mu.Lock()
 	k := &m.manifests.next
-	k.end, k.crc, k.syncs = end, crc, k.syncs+1
+	k.end, k.crc, k.syncs = end, m.checksum(k.number, end, crc), k.syncs+1
 	m.writeManifests()
 	file := m.file
 	m.mu.Unlock()
 	if file != nil {
 		m.syncFile(file)
 	}
+}
+
+// checksum returns the checksum of a manifest in its mark, given that of its bytes.
+func (m *SyncMarks) checksum(number uint64, end int64, crc uint32) uint32 {
+	if m.Keyed == nil {
+		return crc
+	}
+	return m.Keyed(number, end, crc)
 }
 
 // writeManifests writes the marks of manifests. The caller holds the mutex.
@@ -198,7 +206,7 @@ func (m *SyncMarks) checkFolder(disk vfs.FS, dir string) (Manifest, error) {
 		return Manifest{}, damaged("%s is marked as the current manifest of %s, but MANIFEST-%06d has replaced it", name, dir, k.number)
 	}
 	mark := m.manifests.of(number)
-	found, err := readManifest(disk, disk.PathJoin(dir, name), mark)
+	found, err := m.readManifest(disk, disk.PathJoin(dir, name), mark)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -268,7 +276,7 @@ func checkNew(dir string, names []string) error {
 }
 
 // readManifest compares a manifest with its mark, and reads it.
-func readManifest(disk vfs.FS, path string, mark manifestMark) (found Manifest, err error) {
+func (m *SyncMarks) readManifest(disk vfs.FS, path string, mark manifestMark) (found Manifest, err error) {
 	f, err := disk.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
 		return Manifest{}, err
@@ -280,7 +288,7 @@ func readManifest(disk vfs.FS, path string, mark manifestMark) (found Manifest, 
 		return Manifest{}, err
 	case int64(len(b)) < mark.end:
 		return Manifest{}, damaged("the manifest %s has %d bytes, but %d bytes of it were synced", path, len(b), mark.end)
-	case crc32.Checksum(b[:mark.end], castagnoli) != mark.crc:
+	case mark.syncs > 0 && m.checksum(mark.number, mark.end, crc32.Checksum(b[:mark.end], castagnoli)) != mark.crc:
 		return Manifest{}, damaged("the manifest %s is not as it was written: its first %d bytes have another checksum than when they were synced", path, mark.end)
 	}
 	r := newReader(record.NewReader, bytes.NewReader(b), 0)
