@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/store/pebble"
 )
@@ -28,10 +27,15 @@ func tableBackup(m backup.Manifest) TableBackup {
 }
 
 // SaveBackup stores a backup of a whole server, read from the server's reply, in
-// a folder or at a URL. It stores either the complete backup or nothing. It
+// a folder or at a URL. It stores either the complete backup or nothing. It is
+// encrypted if encryptionKey, which is as in Options, is not empty. SaveBackup
 // calls progress for each table.
-func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(TableBackup)) error {
-	files, err := blob.Open(ctx, to)
+func SaveBackup(ctx context.Context, from io.Reader, to, encryptionKey string, progress func(TableBackup)) error {
+	key, err := loadKey(ctx, encryptionKey)
+	if err != nil {
+		return err
+	}
+	files, err := openPlace(ctx, to, key)
 	if err != nil {
 		return err
 	}
@@ -41,8 +45,9 @@ func SaveBackup(ctx context.Context, from io.Reader, to string, progress func(Ta
 
 // RestoreBackup creates a data folder, which must not exist, from the newest
 // backup of a whole server in a folder or at a URL. The folder appears once it
-// is complete. RestoreBackup calls progress for each table.
-func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, progress func(TableBackup)) (err error) {
+// is complete. With an encryptionKey, which is as in Options, the folder is
+// encrypted, and the backup may be. RestoreBackup calls progress for each table.
+func RestoreBackup(ctx context.Context, from, dir, encryptionKey string, log *slog.Logger, progress func(TableBackup)) (err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s already exists", dir)
@@ -58,9 +63,9 @@ func RestoreBackup(ctx context.Context, from, dir string, log *slog.Logger, prog
 	if err := pebble.MakeMarked(part, restoringName); err != nil {
 		return err
 	}
-	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, Log: log})
+	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, EncryptionKey: encryptionKey, Log: log})
 	if err != nil {
-		return err
+		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}
 	err = backup.RestoreAll(ctx, d.backupFiles, d.db, func(m backup.Manifest) { progress(tableBackup(m)) })
 	if err = errors.Join(err, d.Close()); err != nil {

@@ -37,7 +37,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
-	if err := SaveBackup(t.Context(), &stream, from, func(TableBackup) {}); err != nil {
+	if err := SaveBackup(t.Context(), &stream, from, "", func(TableBackup) {}); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -45,7 +45,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan error, 1)
 	another := func() {
 		first := true
-		ended <- RestoreBackup(ctx, from, data, log, func(TableBackup) {
+		ended <- RestoreBackup(ctx, from, data, "", log, func(TableBackup) {
 			if first {
 				first = false
 				close(started)
@@ -54,7 +54,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 		})
 	}
 	tables := 0
-	err = RestoreBackup(t.Context(), from, data, log, func(TableBackup) {
+	err = RestoreBackup(t.Context(), from, data, "", log, func(TableBackup) {
 		if tables++; tables < 2 {
 			return
 		}
@@ -92,11 +92,11 @@ func TestUnfinishedRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
-	if err := SaveBackup(t.Context(), &stream, from, func(TableBackup) {}); err != nil {
+	if err := SaveBackup(t.Context(), &stream, from, "", func(TableBackup) {}); err != nil {
 		t.Fatal(err)
 	}
 	restore := func() error {
-		return RestoreBackup(t.Context(), from, data, slog.New(slog.DiscardHandler), func(TableBackup) {})
+		return RestoreBackup(t.Context(), from, data, "", slog.New(slog.DiscardHandler), func(TableBackup) {})
 	}
 	part := data + ".restoring"
 	file := filepath.Join(part, "notes.txt")

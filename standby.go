@@ -77,6 +77,9 @@ func OpenStandby(ctx context.Context, o StandbyOptions) (*Standby, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if err := o.loadKey(ctx); err != nil {
+		return nil, err
+	}
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
+	"github.com/stator-db/stator/internal/encryption"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/protocol/auth"
@@ -68,6 +69,12 @@ type Options struct {
 	BackupEvery  time.Duration
 	BackupKeep   int
 	BackupMaxAge time.Duration
+
+	// EncryptionKey encrypts the data folder and backups: the name of a file with a key,
+	// or "command:" and a command line that prints one. A Dir that was created with a key
+	// is opened with that key only; one that was created without needs stator encryption
+	// enable. See docs/encryption.md.
+	EncryptionKey string
 
 	// Buckets maps each S3Bucket name that exports and imports may use to a
 	// folder or URL. Other buckets are refused.
@@ -158,6 +165,8 @@ type Options struct {
 	// and to the system's monotonic clock.
 	Now     func() time.Time
 	Elapsed func() time.Duration
+
+	key *encryption.MasterKey // of EncryptionKey; nil without one
 }
 
 // Trigger configures which changes of a stream are posted to which endpoint.
@@ -197,12 +206,23 @@ type LockedError = pebble.LockedError
 // OtherFilesError is returned when the data folder has files, but no database.
 type OtherFilesError = pebble.OtherFilesError
 
+// WrongKeyError is returned when the data folder or the backups are encrypted with
+// another key than EncryptionKey.
+type WrongKeyError = encryption.WrongKeyError
+
+// NeedsKeyError is returned when the data folder or a backup is encrypted, and there is
+// no EncryptionKey.
+type NeedsKeyError = encryption.NeedsKeyError
+
 // Open opens a database. The caller closes it with Close.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := o.loadKey(ctx); err != nil {
 		return nil, err
 	}
 	engine, now, err := openEngine(ctx, o)
@@ -230,7 +250,41 @@ func (o *Options) check() error {
 			return fmt.Errorf("%s is %v, but must not be negative", d.name, d.value)
 		}
 	}
+	switch {
+	case o.EncryptionKey == "":
+	case o.Engine != "":
+		return errors.New("a database on a cluster cannot have an encryption key: TiKV has an encryption at rest of its own, which is configured there")
+	case o.Dir == "":
+		return errors.New("a database in memory cannot have an encryption key: nothing of it is on a disk")
+	}
 	return nil
+}
+
+// loadKey reads the encryption key, if there is one.
+func (o *Options) loadKey(ctx context.Context) (err error) {
+	o.key, err = loadKey(ctx, o.EncryptionKey)
+	return err
+}
+
+// loadKey reads an encryption key; it is nil if none is named.
+func loadKey(ctx context.Context, source string) (*encryption.MasterKey, error) {
+	if source == "" {
+		return nil, nil
+	}
+	return encryption.LoadKey(ctx, source)
+}
+
+// openPlace opens a location of backups.
+func openPlace(ctx context.Context, location string, key *encryption.MasterKey) (blob.Place, error) {
+	place, err := blob.Open(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	encrypted, err := blob.Encrypted(ctx, place, key)
+	if err != nil {
+		return nil, errors.Join(err, place.Close())
+	}
+	return encrypted, nil
 }
 
 // noBackground is an engine that never leads, so that no background work starts
@@ -254,7 +308,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	backupFiles, err := blob.Open(ctx, o.backups())
+	backupFiles, err := openPlace(ctx, o.backups(), o.key)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
@@ -367,7 +421,7 @@ func openLocal(o Options, now *clock.Clock) (store.Engine, error) {
 func (o *Options) storage(now *clock.Clock) pebble.Options {
 	storage := pebble.InMemory()
 	if o.Dir != "" {
-		storage = pebble.Options{Dir: o.Dir, AllowOtherFiles: o.AllowOtherFiles}
+		storage = pebble.Options{Dir: o.Dir, AllowOtherFiles: o.AllowOtherFiles, Key: o.key}
 	}
 	if o.Relaxed {
 		storage.Durability = pebble.Relaxed
@@ -424,6 +478,19 @@ func (o *Options) schedule() (backup.Schedule, error) {
 
 // Handler serves the DynamoDB API over HTTP, for AWS SDKs and the AWS CLI.
 func (d *DB) Handler() http.Handler { return d.handler }
+
+// EncryptionKeyID returns the id of the key that the data folder is encrypted with;
+// empty if it is not encrypted. The id says nothing about the key.
+func (d *DB) EncryptionKeyID() string {
+	engine := d.engine
+	if n, ok := engine.(noBackground); ok {
+		engine = n.Engine
+	}
+	if e, ok := engine.(*pebble.Engine); ok {
+		return e.EncryptionKey()
+	}
+	return ""
+}
 
 // traceFlush is how long Close waits for the receiver of traces.
 const traceFlush = 2 * time.Second

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/db/backup"
 )
 
@@ -42,9 +41,14 @@ type BackupReport struct {
 }
 
 // VerifyBackups reads all backups in a folder or at a URL, and compares their
-// files with their checksums and manifests. It calls progress for each.
-func VerifyBackups(ctx context.Context, from string, progress func(BackupReport)) error {
-	files, err := blob.Open(ctx, from)
+// files with their checksums and manifests. encryptionKey, which is as in Options,
+// decrypts those that are encrypted. VerifyBackups calls progress for each.
+func VerifyBackups(ctx context.Context, from, encryptionKey string, progress func(BackupReport)) error {
+	key, err := loadKey(ctx, encryptionKey)
+	if err != nil {
+		return err
+	}
+	files, err := openPlace(ctx, from, key)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func backupCommand() *cobra.Command {
-	var endpoint, to, region string
+	var endpoint, to, region, key string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup",
@@ -38,7 +38,7 @@ creates a new data folder from it.`,
 				return usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", endpoint)}
 			}
 			var tables []stator.TableBackup
-			err = saveBackup(cmd.Context(), endpoint, region, to, func(t stator.TableBackup) { tables = append(tables, t) })
+			err = saveBackup(cmd.Context(), endpoint, region, to, key, func(t stator.TableBackup) { tables = append(tables, t) })
 			if err != nil {
 				return fmt.Errorf("cannot back up %s: %w\n        no part of the backup was stored in %s", endpoint, err, to)
 			}
@@ -48,22 +48,23 @@ creates a new data folder from it.`,
 	cmd.Flags().StringVar(&endpoint, "endpoint", "http://127.0.0.1:8000", "URL of the server")
 	cmd.Flags().StringVar(&to, "to", "", "folder or URL (file://, s3://) for the backup")
 	cmd.Flags().StringVar(&region, "region", "us-east-1", "region to sign the request for")
+	encryptionKeyVar(cmd, &key, "encrypt the backup with a key")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 
 // saveBackup requests a backup of all tables from a server and stores it.
-func saveBackup(ctx context.Context, endpoint, region, to string, progress func(stator.TableBackup)) error {
+func saveBackup(ctx context.Context, endpoint, region, to, key string, progress func(stator.TableBackup)) error {
 	reply, err := postSigned(ctx, endpoint, region, server.TargetBackup, []byte("{}"))
 	if err != nil {
 		return err
 	}
 	defer reply.Close()
-	return stator.SaveBackup(ctx, reply, to, progress)
+	return stator.SaveBackup(ctx, reply, to, key, progress)
 }
 
 func restoreCommand() *cobra.Command {
-	var from, data string
+	var from, data, key string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore",
@@ -80,7 +81,7 @@ stator backup. All files of the backup are verified first. Then serve it:
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			var tables []stator.TableBackup
-			err := stator.RestoreBackup(cmd.Context(), from, data, log, func(t stator.TableBackup) { tables = append(tables, t) })
+			err := stator.RestoreBackup(cmd.Context(), from, data, key, log, func(t stator.TableBackup) { tables = append(tables, t) })
 			if err != nil {
 				return fmt.Errorf("cannot restore %s into %s: %w", from, data, err)
 			}
@@ -89,6 +90,7 @@ stator backup. All files of the backup are verified first. Then serve it:
 	}
 	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) with the backup")
 	cmd.Flags().StringVar(&data, "data", "", "data folder to create")
+	encryptionKeyVar(cmd, &key, "decrypt the backup with a key, and encrypt the data folder with it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }

@@ -31,6 +31,7 @@ type serveFlags struct {
 	addr          string
 	data          string
 	engine        string
+	key           string
 	backups       string
 	schedule      scheduleFlags
 	buckets       []string
@@ -92,6 +93,9 @@ machines can reach requires that, and TLS:
 			if f.engine != "" && f.backups == "" {
 				return usageError{errors.New("--engine requires --backups: a folder or URL that all servers of the cluster can reach")}
 			}
+			if f.key != "" && (f.inMemory || f.engine != "") {
+				return usageError{errors.New("--encryption-key applies to --data only: nothing of --in-memory is on a disk, and --engine needs the encryption at rest of TiKV")}
+			}
 			if err := f.checkOperation(cmd); err != nil {
 				return err
 			}
@@ -107,6 +111,7 @@ machines can reach requires that, and TLS:
 	flags.BoolVar(&f.allowFiles, "allow-other-files", false, "create the data in a folder that has other files already")
 	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")
+	encryptionKeyVar(cmd, &f.key, "encrypt the data folder and backups with a key")
 	f.schedule.add(cmd)
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "bucket for exports and imports as name=folder or name=URL (file://, s3://); can be repeated")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
@@ -220,7 +225,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, front.Close())
 	}
-	announce(stderr, f, access.scheme(), listener.Addr())
+	announce(stderr, f, access.scheme(), listener.Addr(), db.EncryptionKeyID())
 	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
 	defer release.Stop()
 	select {
@@ -336,6 +341,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Keys, o.Policies, o.Region = allowedHosts(f), a.keys, a.policies, f.access.region
+	o.EncryptionKey = f.key
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {
@@ -396,7 +402,7 @@ func cannotOpen(data string, err error) error {
 }
 
 // announce prints the address of the server and the location of its data.
-func announce(w io.Writer, f *serveFlags, scheme string, addr net.Addr) {
+func announce(w io.Writer, f *serveFlags, scheme string, addr net.Addr, key string) {
 	fmt.Fprintf(w, "stator listens on %s://%s\n", scheme, addr)
 	location, err := filepath.Abs(f.data)
 	if err != nil {
@@ -411,4 +417,10 @@ func announce(w io.Writer, f *serveFlags, scheme string, addr net.Addr) {
 		location += " with relaxed durability: a crash can lose the most recent writes"
 	}
 	fmt.Fprintf(w, "data is in %s\n", location)
+	switch {
+	case key != "":
+		fmt.Fprintf(w, "data and backups are encrypted with key %s\n", key)
+	case !f.inMemory && f.engine == "":
+		fmt.Fprintln(w, "data and backups are not encrypted; --encryption-key encrypts them")
+	}
 }

@@ -55,6 +55,7 @@ standby has not received when it is promoted is not in its data.`,
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8001", "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&f.data, "data", "stator-standby", "data folder of the standby; created if it does not exist")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups once it is promoted; defaults to the name of the data folder followed by -backups")
+	encryptionKeyVar(cmd, &f.key, "encrypt the data folder of the standby, and backups once it is promoted, with a key")
 	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
 	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
 	f.addOperation(cmd)
@@ -88,7 +89,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, EncryptionKey: f.key, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 // verifyFlags are the flags of stator verify.
 type verifyFlags struct {
 	data, endpoint, region, backups string
+	key                             string
 	rate                            int
 	asJSON                          bool
 }
@@ -60,6 +61,7 @@ cause and that harm no data; they do not change the exit code.`,
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign the request for")
 	flags.IntVar(&f.rate, "rate", server.DefaultVerifyRate, "keys that a running server reads per second")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) with backups to verify")
+	encryptionKeyVar(cmd, &f.key, "key of an encrypted data folder, and of encrypted backups")
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
 	return cmd
 }
@@ -71,6 +73,8 @@ func (f *verifyFlags) check(cmd *cobra.Command) error {
 		return usageError{errors.New("--data and --endpoint cannot be combined")}
 	case changed("rate") && f.endpoint == "":
 		return usageError{errors.New("--rate applies to --endpoint only")}
+	case f.key != "" && f.endpoint != "" && f.backups == "":
+		return usageError{errors.New("--encryption-key does not apply to --endpoint: the server has its key")}
 	case f.rate < 1:
 		return usageError{fmt.Errorf("--rate is %d, but must be at least 1", f.rate)}
 	}
@@ -95,10 +99,10 @@ func (f *verifyFlags) run(cmd *cobra.Command, onlyBackups bool) error {
 	case f.endpoint != "":
 		v.Tables, err = verifyServer(cmd.Context(), f, progress)
 	default:
-		v.Tables, err = verifyFolder(cmd, f.data, progress)
+		v.Tables, err = verifyFolder(cmd, f, progress)
 	}
 	if err == nil && f.backups != "" {
-		v.Backups, err = verifyBackups(cmd.Context(), f.backups, progress)
+		v.Backups, err = verifyBackups(cmd.Context(), f, progress)
 	}
 	if err != nil {
 		return err
@@ -122,7 +126,8 @@ func newProgress(w io.Writer) func(table string, keys int64) {
 }
 
 // verifyFolder verifies a data folder, which must exist.
-func verifyFolder(cmd *cobra.Command, data string, progress func(string, int64)) ([]stator.TableReport, error) {
+func verifyFolder(cmd *cobra.Command, f *verifyFlags, progress func(string, int64)) ([]stator.TableReport, error) {
+	data := f.data
 	exists, err := pebble.Exists(data)
 	if err != nil {
 		return nil, fmt.Errorf("cannot verify data in %s: %w", data, err)
@@ -131,7 +136,7 @@ func verifyFolder(cmd *cobra.Command, data string, progress func(string, int64))
 		return nil, fmt.Errorf("cannot verify data in %s: there is none\n        name the folder that stator serve uses with --data", data)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	db, err := stator.Open(cmd.Context(), stator.Options{Dir: data, NoBackground: true, Log: log})
+	db, err := stator.Open(cmd.Context(), stator.Options{Dir: data, EncryptionKey: f.key, NoBackground: true, Log: log})
 	if err != nil {
 		return nil, cannotOpen(data, err)
 	}
@@ -192,7 +197,8 @@ func postSigned(ctx context.Context, endpoint, region, target string, body []byt
 }
 
 // verifyBackups verifies the backups in a folder or at a URL.
-func verifyBackups(ctx context.Context, from string, progress func(string, int64)) ([]stator.BackupReport, error) {
+func verifyBackups(ctx context.Context, f *verifyFlags, progress func(string, int64)) ([]stator.BackupReport, error) {
+	from := f.backups
 	if u, err := url.Parse(from); err == nil && u.Scheme == "" || err != nil {
 		if _, err := os.Stat(from); err != nil {
 			return nil, fmt.Errorf("cannot verify backups in %s: %w", from, err)
@@ -200,7 +206,7 @@ func verifyBackups(ctx context.Context, from string, progress func(string, int64
 	}
 	reports := []stator.BackupReport{}
 	items := int64(0)
-	err := stator.VerifyBackups(ctx, from, func(r stator.BackupReport) {
+	err := stator.VerifyBackups(ctx, from, f.key, func(r stator.BackupReport) {
 		reports, items = append(reports, r), items+r.Items
 		progress(r.Table, items)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
 )
 
@@ -192,7 +193,7 @@ func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
 	for _, name := range names {
 		set, err := readSet(ctx, place, name)
 		switch {
-		case errors.Is(err, blob.ErrNotFound) || errors.As(err, new(*Damaged)):
+		case errors.Is(err, blob.ErrNotFound) || errors.Is(err, store.ErrCorrupt):
 		case err != nil:
 			return nil, err
 		case set.Database == newest.Database && set.Number > newest.Number:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/encryption"
 )
 
 // Verified is the result of the verification of a backup, or of a set of backups.
@@ -20,7 +21,8 @@ type Verified struct {
 
 // VerifyAll reads all complete backups at a place, and all sets, and calls done
 // for each. Backups that are being created, or were abandoned, are not reported:
-// without a manifest there is no backup.
+// without a manifest there is no backup. It returns an error if a backup needs
+// another encryption key: that does not make it damaged.
 func VerifyAll(ctx context.Context, place blob.Place, done func(Verified)) error {
 	names, err := place.Names(ctx)
 	if err != nil {
@@ -38,6 +40,9 @@ func VerifyAll(ctx context.Context, place blob.Place, done func(Verified)) error
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if errors.As(err, new(*encryption.NeedsKeyError)) || errors.As(err, new(*encryption.WrongKeyError)) {
+			return err
 		}
 		if !ok || errors.Is(err, blob.ErrNotFound) && !stillListed(ctx, place, name) {
 			continue // deleted meanwhile

@@ -96,6 +96,9 @@ func RewriteFolder(o Options, progress encrypted.Progress) error {
 		if err := o.keys.Encrypt(progress); err != nil {
 			return err
 		}
+		if err := removeMarks(o); err != nil {
+			return err
+		}
 		return o.keys.Prune()
 	})
 }

@@ -204,15 +204,15 @@ type (
 	onlyReader struct{ io.Reader }
 )
 
-// Prune removes the data keys that no file is encrypted with.
+// Prune removes the data keys that no file is encrypted with. The folder must not have sync marks:
+// the checksums in them have another key from now on.
 func (k *KeyRing) Prune() error {
 	used, err := k.used()
 	if err != nil {
 		return err
 	}
-	k.registry.Keys = slices.DeleteFunc(k.registry.Keys, func(w wrappedData) bool {
-		return !used[w.ID] && w.ID != k.registry.Marks && w.ID != k.registry.Active
-	})
+	k.registry.Marks = k.registry.Active
+	k.registry.Keys = slices.DeleteFunc(k.registry.Keys, func(w wrappedData) bool { return !used[w.ID] && w.ID != k.registry.Active })
 	return k.save()
 }
 

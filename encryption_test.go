@@ -1,0 +1,190 @@
+package stator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/encryption"
+)
+
+// keyFile creates a file with a new key.
+func keyFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(name, []byte(encryption.NewKeyText()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// request sends a request of the DynamoDB API and returns the body of its reply.
+func request(t *testing.T, d *DB, operation, body string) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader(body))
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=a")
+	w := httptest.NewRecorder()
+	d.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", operation, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+const plantedText = "planted-plaintext"
+
+// plant writes items with a known text in table names, attribute names, keys and values, and
+// makes a backup of the table.
+func plant(t *testing.T, d *DB) {
+	t.Helper()
+	request(t, d, "CreateTable", `{"TableName":"`+plantedText+`","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	for _, id := range []string{"a", "b", "c"} {
+		request(t, d, "PutItem", `{"TableName":"`+plantedText+`","Item":{"id":{"S":"`+plantedText+id+`"},"`+plantedText+`":{"S":"`+plantedText+`"}}}`)
+	}
+	request(t, d, "CreateBackup", `{"TableName":"`+plantedText+`","BackupName":"`+plantedText+`"}`)
+	for !strings.Contains(request(t, d, "ListBackups", `{}`), "AVAILABLE") {
+	}
+}
+
+// filesWithText returns the files below a folder that contain a text in their names or content.
+func filesWithText(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) || strings.Contains(e.Name(), text) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Neither the data folder nor backups contain what was written, if there is a key. The control has
+// none.
+func TestNoPlaintextOnDisk(t *testing.T) {
+	for _, key := range []string{"", keyFile(t)} {
+		dir := t.TempDir()
+		data, copied, restored := filepath.Join(dir, "data"), filepath.Join(dir, "copied"), filepath.Join(dir, "restored")
+		d, err := Open(t.Context(), Options{Dir: data, EncryptionKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plant(t, d)
+		var stream bytes.Buffer
+		if err := d.backups.WriteAll(t.Context(), &stream); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := SaveBackup(t.Context(), &stream, copied, key, func(TableBackup) {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := RestoreBackup(t.Context(), copied, restored, key, slog.New(slog.DiscardHandler), func(TableBackup) {}); err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range []string{data, data + "-backups", copied, restored} {
+			if found := filesWithText(t, folder, plantedText); (len(found) > 0) != (key == "") {
+				t.Errorf("with a key: %v: the text is in %q", key != "", found)
+			}
+		}
+		d, err = Open(t.Context(), Options{Dir: restored, Backups: data + "-backups", EncryptionKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := request(t, d, "Scan", `{"TableName":"`+plantedText+`"}`); !strings.Contains(got, `"Count":3`) {
+			t.Errorf("got %s", got)
+		}
+		if got := request(t, d, "ListBackups", `{}`); !strings.Contains(got, plantedText) {
+			t.Errorf("got %s", got)
+		}
+		if (d.EncryptionKeyID() == "") != (key == "") {
+			t.Errorf("the id of the key is %q", d.EncryptionKeyID())
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestEncryptionKeyIsChecked(t *testing.T) {
+	one, two := keyFile(t), keyFile(t)
+	dir := t.TempDir()
+	data, plain := filepath.Join(dir, "data"), filepath.Join(dir, "plain")
+	for folder, key := range map[string]string{data: one, plain: ""} {
+		d, err := Open(t.Context(), Options{Dir: folder, EncryptionKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plant(t, d)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restore := func(key string) error {
+		return RestoreBackup(t.Context(), data+"-backups", filepath.Join(dir, "restored"), key, slog.New(slog.DiscardHandler), func(TableBackup) {})
+	}
+	open := func(o Options) error {
+		d, err := Open(context.Background(), o)
+		if err == nil {
+			err = d.Close()
+		}
+		return err
+	}
+	for _, c := range []struct{ name, got, want string }{
+		{"wrong key", text(open(Options{Dir: data, EncryptionKey: two})), "encrypted with another key"},
+		{"no key", text(open(Options{Dir: data})), "name the key with --encryption-key"},
+		{"a key for a plain folder", text(open(Options{Dir: plain, EncryptionKey: one})), "stator encryption enable"},
+		{"in memory", text(open(Options{EncryptionKey: one})), "in memory"},
+		{"on a cluster", text(open(Options{Engine: "tikv://127.0.0.1:1", Backups: dir, EncryptionKey: one})), "TiKV has an encryption at rest of its own"},
+		{"no such file", text(open(Options{Dir: data, EncryptionKey: filepath.Join(dir, "none")})), "no such file"},
+		{"backups of another key", text(open(Options{Dir: filepath.Join(dir, "new"), Backups: data + "-backups", EncryptionKey: two})), "rotate --backups"},
+		{"restore with another key", text(restore(two)), "encrypted with another key"},
+		{"the control", text(open(Options{Dir: data, EncryptionKey: one})), "no error"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "restored.restoring")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an unfinished restore is left: %v", err)
+	}
+	verify := func(key string) (n int, err error) {
+		err = VerifyBackups(t.Context(), data+"-backups", key, func(r BackupReport) {
+			if n++; r.Fault != "" {
+				t.Errorf("got %+v", r)
+			}
+		})
+		return n, err
+	}
+	if n, err := verify(one); n != 1 || err != nil {
+		t.Errorf("%d backups are verified, %v", n, err)
+	}
+	if _, err := verify(""); !errors.As(err, new(*NeedsKeyError)) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}
