@@ -349,7 +349,7 @@ func change(t *testing.T, mem *vfs.MemFS, name string, how func([]byte) []byte) 
 	}
 }
 
-// Files keep their keys when they are renamed and linked, and are not reused.
+// Files keep their keys when they are renamed and linked, and have new ones when they are reused.
 func TestNames(t *testing.T) {
 	mem, keys := newFolder(t)
 	fs := New(mem, keys)
@@ -370,6 +370,9 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := mem.Remove("d/link"); err != nil {
+		t.Fatal(err)
+	}
 	f, err := fs.ReuseForWrite("d/renamed", "d/000002.log", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
@@ -378,8 +381,15 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, err := readSmall(mem, "d/000002.log")
-	if err != nil || bytes.Equal(after[:encryption.HeaderBytes], before[:encryption.HeaderBytes]) || len(after) > 200 {
+	if err != nil || bytes.Equal(after[:encryption.HeaderBytes], before[:encryption.HeaderBytes]) || len(after) != len(before) {
 		t.Errorf("the file has %d bytes, %v", len(after), err)
+	}
+	if f, err = fs.Open("d/000002.log"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(f)
+	if text, ok := bytes.CutPrefix(got, []byte("text")); err != nil || !ok || len(bytes.Trim(text, "\xff")) > 0 {
+		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := fs.OpenReadWrite("d/000002.log", vfs.WriteCategoryUnspecified); !errors.Is(err, vfs.ErrUnsupported) {
 		t.Errorf("got %v", err)

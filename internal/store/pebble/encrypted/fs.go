@@ -53,13 +53,18 @@ func newWriter(file vfs.File, name string, k *encryption.DataKey) vfs.File {
 	return newLogWriter(file, k)
 }
 
-// ReuseForWrite creates a file, and removes another. What a file had before must not be
-// overwritten with bytes that are encrypted with its key.
+// ReuseForWrite turns an obsolete log into a new one, which has a key of its own. A sync of a file
+// whose size does not change is faster. What is left of the old content has the old key, and cannot
+// be decrypted; if a crash keeps the old header, all of it is old, and Pebble recognises that.
 func (f *FileSystem) ReuseForWrite(before, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Remove(before); err != nil {
+	if isTable(name) {
+		return nil, fmt.Errorf("reuse %s: %w", before, vfs.ErrUnsupported)
+	}
+	file, err := f.FS.ReuseForWrite(before, name, category)
+	if err != nil {
 		return nil, err
 	}
-	return f.Create(name, category)
+	return newLogWriter(file, f.keys.active), nil
 }
 
 // OpenReadWrite is not supported: a file is written once.

@@ -11,7 +11,8 @@ import (
 )
 
 // A log is a header and parts. Each Write makes at least one part, which can be decrypted without
-// those that follow, so that it can be synced. Nothing is ever overwritten.
+// those that follow, so that it can be synced. Nothing is overwritten but the content of a log that
+// is reused, which had another key.
 //
 // A part is 8 bytes that are authenticated, which have its length and the offset of its content,
 // and the encrypted content. The nonce is where the part is in the file. No part is in two
@@ -110,9 +111,6 @@ func (w *logWriter) SyncTo(int64) (fullSync bool, err error) {
 	}
 	return w.File.SyncTo(int64(w.end))
 }
-
-// Stat describes the file. Its size is that of the content.
-func (w *logWriter) Stat() (vfs.FileInfo, error) { return statOf(w.File, int64(w.written)) }
 
 // Close closes the file.
 func (w *logWriter) Close() error {
