@@ -260,6 +260,17 @@ func (o *Options) check() error {
 	return nil
 }
 
+// unencrypted returns what is called when a table asks for encryption; nil if that needs no
+// warning. On a cluster it is unknown whether data is encrypted.
+func (o *Options) unencrypted() func(table string) {
+	if o.Dir == "" || o.key != nil {
+		return nil
+	}
+	return func(table string) {
+		o.Log.Warn("a table asks for encryption with a KMS key, and DescribeTable shows that, but the data folder is not encrypted: see docs/encryption.md", "table", table)
+	}
+}
+
 // loadKey reads the encryption key, if there is one.
 func (o *Options) loadKey(ctx context.Context) (err error) {
 	o.key, err = loadKey(ctx, o.EncryptionKey)
@@ -325,7 +336,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	}
 	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
-	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from})
+	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Unencrypted: o.unencrypted()})
 	direct := server.New(service, o.Log, process.AvailableMemory())
 	if from != nil {
 		direct.Expose(from.Metrics)

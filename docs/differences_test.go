@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/logtest"
 )
 
 // All regions share their tables; an ARN shows the region of the request's signature.
@@ -187,28 +188,38 @@ func TestUnitsDoNotThrottle(t *testing.T) {
 	}
 }
 
-// A table's KMS key is reported; data is stored as it is, whether the key
-// exists or not.
-func TestEncryptionHasNoEffect(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "data")
-	d := openDatabase(t, stator.Options{Dir: folder})
-	const key, secret = "arn:aws:kms:us-east-1:000000000000:key/does-not-exist", "7c1f0a95e2"
-	if reply := d.must("CreateTable", createTable("Orders", `"SSESpecification": {"Enabled": true, "SSEType": "KMS", "KMSMasterKeyId": "`+key+`"}`)); !strings.Contains(reply, key) {
-		t.Errorf("the table is %s", reply)
+// Whether data is encrypted is an option of the server: a table that asks for a KMS key is described
+// so, and a server that does not encrypt logs a warning.
+func TestEncryptionOfTableIsDescribed(t *testing.T) {
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(strings.Repeat("0f", 32)), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	d.must("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": "`+secret+`"}}}`)
-	d.close()
-	found := false
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, source := range []string{"", keyFile} {
+		folder := filepath.Join(t.TempDir(), "data")
+		var log logtest.Log
+		d := openDatabase(t, stator.Options{Dir: folder, EncryptionKey: source, Log: log.Logger()})
+		const key, secret = "arn:aws:kms:us-east-1:000000000000:key/does-not-exist", "7c1f0a95e2"
+		if reply := d.must("CreateTable", createTable("Orders", `"SSESpecification": {"Enabled": true, "SSEType": "KMS", "KMSMasterKeyId": "`+key+`"}`)); !strings.Contains(reply, key) {
+			t.Errorf("the table is %s", reply)
 		}
-		text, err := os.ReadFile(name)
-		found = found || bytes.Contains(text, []byte(secret))
-		return err
-	})
-	if err != nil || !found {
-		t.Errorf("no file has the item in plain text, %v", err)
+		d.must("PutItem", `{"TableName": "Orders", "Item": {"id": {"S": "`+secret+`"}}}`)
+		d.close()
+		found := false
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			found = found || bytes.Contains(text, []byte(secret))
+			return err
+		})
+		if err != nil || found != (source == "") {
+			t.Errorf("with a key: %v: a file has the item in plain text: %v, %v", source != "", found, err)
+		}
+		if warned := strings.Contains(log.String(), "the data folder is not encrypted"); warned != (source == "") {
+			t.Errorf("with a key: %v: the log is %s", source != "", log.String())
+		}
 	}
 }
 

@@ -177,7 +177,7 @@ func (s *Service) definition(ctx context.Context, in *api.CreateTable) schema.Ta
 		MaxRequests:        merge(schema.Throughput{}, ceilings(in.OnDemandThroughput)),
 		Class:              orZero(in.TableClass),
 		DeletionProtection: orZero(in.DeletionProtectionEnabled),
-		Encryption:         s.encryption(ctx, in.SSESpecification),
+		Encryption:         s.encryption(ctx, in.TableName, in.SSESpecification),
 		Tags:               withTags(nil, in.Tags),
 	}
 	def.Warm = warmFor(def.OnDemand, in.ProvisionedThroughput, in.WarmThroughput)

@@ -39,6 +39,10 @@ type Parts struct {
 	Transfers *transfer.Store
 	Scaling   *autoscaling.Store
 	Source    *standby.Source
+
+	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
+	// if the data is not encrypted; nil if it is.
+	Unencrypted func(table string)
 }
 
 // Service answers requests from a database.
@@ -50,6 +54,8 @@ type Service struct {
 	source    *standby.Source
 	account   string // in ARNs; twelve digits
 
+	unencrypted func(table string) // may be nil
+
 	parsed   *expr.Cache
 	workload *workload.Recorder
 
@@ -60,7 +66,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: "000000000000",
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: "000000000000", unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	s.workload.Exists = s.exists

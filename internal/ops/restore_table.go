@@ -145,7 +145,7 @@ func (s *Service) restored(ctx context.Context, t schema.Table, name string, o *
 		Encryption: schema.Encryption{Enabled: t.Encryption.Enabled, KeyARN: t.Encryption.KeyARN},
 	}
 	if o.SSESpecificationOverride != nil {
-		def.Encryption = s.encryption(ctx, o.SSESpecificationOverride)
+		def.Encryption = s.encryption(ctx, name, o.SSESpecificationOverride)
 	}
 	if err := overrideUnits(&def, o); err != nil {
 		return schema.Table{}, err

@@ -26,10 +26,14 @@ func encryptionFits(e *api.SSESpecification) error {
 	return nil
 }
 
-// encryption returns a table's encryption settings; zero for the default key.
-func (s *Service) encryption(ctx context.Context, e *api.SSESpecification) schema.Encryption {
+// encryption returns a table's encryption settings; zero for the default key. They decide what
+// DescribeTable shows; whether data is encrypted is an option of the server.
+func (s *Service) encryption(ctx context.Context, table string, e *api.SSESpecification) schema.Encryption {
 	if e == nil || !orZero(e.Enabled) && e.SSEType == nil {
 		return schema.Encryption{}
+	}
+	if s.unencrypted != nil {
+		s.unencrypted(table)
 	}
 	return schema.Encryption{Enabled: true, KeyARN: s.keyARN(ctx, e.KMSMasterKeyId)}
 }

@@ -35,7 +35,7 @@ func (s *Service) updateTable(ctx context.Context, in *api.UpdateTable) (*api.Ta
 	}
 	u := &tableUpdate{UpdateTable: in, now: s.DB.Now()}
 	if in.SSESpecification != nil {
-		u.encryption = s.encryption(ctx, in.SSESpecification)
+		u.encryption = s.encryption(ctx, in.TableName, in.SSESpecification)
 	}
 	made, err := s.DB.UpdateTable(ctx, in.TableName, func(t *schema.Table) error {
 		u.before = *t
