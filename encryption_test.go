@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/encryption"
 )
@@ -32,8 +33,9 @@ func request(t *testing.T, d *DB, operation, body string) string {
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader(body))
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	r.Header.Set("X-Amz-Date", "20260101T000000Z")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=a")
+	if err := signTest(r, nil); err != nil {
+		t.Fatal(err)
+	}
 	w := httptest.NewRecorder()
 	d.Handler().ServeHTTP(w, r)
 	if w.Code != http.StatusOK {
@@ -187,4 +189,43 @@ func text(err error) string {
 		return "no error"
 	}
 	return err.Error()
+}
+
+// A standby encrypts its copy with its own key, continues with it after a restart, and serves with
+// it once it is promoted.
+func TestEncryptedStandby(t *testing.T) {
+	p := startPrimary(t) // which does not encrypt
+	plant(t, p.db.Load())
+	dir := filepath.Join(t.TempDir(), "standby")
+	open := func(key string) (*Standby, error) {
+		return OpenStandby(t.Context(), StandbyOptions{Options: Options{Dir: dir, EncryptionKey: key}, Of: p.web.URL, Sign: signTest})
+	}
+	key := keyFile(t)
+	s, err := open(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.Status().State != "FOLLOWING" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := filesWithText(t, dir, plantedText); len(found) > 0 {
+		t.Errorf("the text is in %q", found)
+	}
+	if _, err := open(""); !errors.As(err, new(*NeedsKeyError)) {
+		t.Errorf("without a key: %v", err)
+	}
+	if s, err = open(key); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, err := s.Promote(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := request(t, d, "Scan", `{"TableName":"`+plantedText+`"}`); !strings.Contains(got, `"Count":3`) || d.EncryptionKeyID() == "" {
+		t.Errorf("got %s, key %q", got, d.EncryptionKeyID())
+	}
 }

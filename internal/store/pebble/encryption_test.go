@@ -309,7 +309,7 @@ func TestInterruptedConversions(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			const step = 7 // every operation would take too long
+			const step = 11 // every operation would take too long
 			for n := 1; ; n += step {
 				mem := disktest.Crashable{MemFS: origin.CrashClone(vfs.CrashCloneCfg{})}
 				var mu sync.Mutex
