@@ -27,7 +27,7 @@ func (s *Service) authorize(ctx context.Context, c *Caller, r Request) error {
 		return apierror.AccessDenied("Access is denied")
 	}
 	for i := range needed {
-		if needed[i].action == "" { // it is a statement that the operation rejects
+		if needed[i].rejected != nil { // the operation says so
 			continue
 		}
 		if err := s.permit(ctx, c, &needed[i]); err != nil {
@@ -39,23 +39,18 @@ func (s *Service) authorize(ctx context.Context, c *Caller, r Request) error {
 
 // permit checks one permission.
 func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
-	values := &conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region, now: s.DB.Now()}
-	policies := c.Identity.Policies
-	if !s.ownsPolicy(c.Identity.Principal, p.action) {
-		policies.Resource = s.resourcePolicy(p)
-	}
-	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account, Context: values}
-	verdict := policies.Evaluate(&request)
-	if values.fault != nil {
-		return values.fault
+	q := s.question(ctx, c, p)
+	verdict := q.evaluate()
+	if q.values.fault != nil {
+		return q.values.fault
 	}
 	if verdict.Allowed() {
 		return nil
 	}
-	message := policy.Refusal(&request, verdict)
+	message := policy.Refusal(&q.request, verdict)
 	s.denials.add(Denial{
 		RequestID: string(c.ID[:]), Time: s.DB.Now(), Operation: c.operation, Principal: c.Identity.Principal.ARN,
-		Action: p.action, Resource: p.resource, Message: message, Explanation: policies.Explain(&request),
+		Action: p.action, Resource: p.resource, Message: message, Explanation: q.explain(),
 	})
 	return apierror.AccessDenied("%s", message)
 }
@@ -77,6 +72,30 @@ func Permitted(c *Caller, action string, now time.Time) error {
 func (s *Service) ownsPolicy(p *policy.Principal, action string) bool {
 	return p.Kind == policy.Root && p.Account == s.account && strings.HasSuffix(action, "ResourcePolicy")
 }
+
+// question asks whether a caller has one permission.
+type question struct {
+	policies policy.Policies
+	request  policy.Request
+	values   conditionValues
+}
+
+// question returns the question for a permission, with the policies that answer it.
+func (s *Service) question(ctx context.Context, c *Caller, p *permission) *question {
+	q := &question{
+		policies: c.Identity.Policies,
+		request:  policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account},
+		values:   conditionValues{service: s, caller: c, permission: p, region: callerOf(ctx).Region, now: s.DB.Now()},
+	}
+	if !s.ownsPolicy(c.Identity.Principal, p.action) {
+		q.policies.Resource = s.resourcePolicy(p)
+	}
+	q.request.Context = &q.values
+	return q
+}
+
+func (q *question) evaluate() policy.Verdict     { return q.policies.Evaluate(&q.request) }
+func (q *question) explain() *policy.Explanation { return q.policies.Explain(&q.request) }
 
 // Permit checks that the caller may do something that is not done to a resource.
 func (s *Service) Permit(ctx context.Context, action string) error {

@@ -15,6 +15,9 @@ type permission struct {
 	table    string // whose tags count and whose resource policy applies; "" if none
 	stream   bool   // the resource is a stream of the table
 
+	// rejected is the fault of a statement that is not executed, and needs no permission.
+	rejected error
+
 	// details returns the values of DynamoDB's condition keys. They are computed only for
 	// policies that have conditions on them; nil if there are none.
 	details func() (details, error)

@@ -393,11 +393,11 @@ func (s *Service) statementPermissions(ctx context.Context, found []permission, 
 	}
 	parsed, err := s.parseStatement(*r.text)
 	if err != nil {
-		return append(found, permission{}), nil
+		return append(found, permission{rejected: err}), nil
 	}
 	st, err := bindStatement(parsed, r.parameters)
 	if err != nil {
-		return append(found, permission{}), nil
+		return append(found, permission{rejected: err}), nil
 	}
 	action, index := "", ""
 	switch st := st.(type) {
@@ -406,7 +406,7 @@ func (s *Service) statementPermissions(ctx context.Context, found []permission, 
 	case *partiql.Exists:
 		action = "PartiQLSelect"
 		if st.Select == nil {
-			return append(found, permission{}), nil // the request is rejected
+			return append(found, permission{rejected: errNotConditional}), nil
 		}
 		index = st.Select.Index
 	case *partiql.Insert:

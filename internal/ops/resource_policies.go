@@ -156,11 +156,9 @@ func (s *Service) keepsAccess(ctx context.Context, document *policy.Document, ar
 		return nil
 	}
 	p := permissionOnARN("dynamodb:PutResourcePolicy", &arn)
-	policies := c.Identity.Policies
-	policies.Resource = document
-	values := &conditionValues{service: s, caller: c, permission: &p, region: callerOf(ctx).Region, now: s.DB.Now()}
-	request := policy.Request{Principal: c.Identity.Principal, Action: p.action, Resource: p.resource, ResourceAccount: s.account, Context: values}
-	if policies.Evaluate(&request).Allowed() {
+	q := s.question(ctx, c, &p)
+	q.policies.Resource = document
+	if q.evaluate().Allowed() {
 		return nil
 	}
 	return apierror.AccessDenied("The new resource policy will not allow you to update the resource policy in the future.")
@@ -250,10 +248,10 @@ func (s *Service) explainDenial(_ context.Context, in *api.ExplainDenial) (*api.
 		Principal: d.Principal, Action: d.Action, Resource: d.Resource, Message: d.Message, Reason: d.Explanation.Reason,
 	}
 	for _, t := range d.Explanation.Statements {
-		st := api.ExplainedStatement{Policy: t.Policy, Document: t.Document, Statement: t.Statement, Line: t.Line, Sid: t.Sid, Effect: t.Effect,
-			Decided: t.Decided, Matches: t.Matches, Principal: t.Principal, Action: t.Action, Resource: t.Resource, Notes: t.Notes}
+		st := api.ExplainedStatement{Policy: t.Policy, Document: t.Document, File: t.File, Statement: t.Statement, Line: t.Line, Sid: t.Sid, Effect: t.Effect,
+			Decided: t.Decided, Nearest: t.Nearest, Matches: t.Matches, Principal: t.Principal, Action: t.Action, Resource: t.Resource, Notes: t.Notes}
 		for _, c := range t.Conditions {
-			st.Conditions = append(st.Conditions, api.ExplainedCondition{Operator: c.Operator, Key: c.Key, Values: c.Values, Present: c.Present, Request: c.Request, Holds: c.Holds, Note: c.Note})
+			st.Conditions = append(st.Conditions, api.ExplainedCondition{Operator: c.Operator, Key: c.Key, Values: c.Values, Resolved: c.Resolved, Present: c.Present, Request: c.Request, Holds: c.Holds, Note: c.Note})
 		}
 		reply.Statements = append(reply.Statements, st)
 	}

@@ -14,11 +14,13 @@ type Explanation struct {
 type StatementTrace struct {
 	Policy     string           `json:"policy"`   // the kind of the document
 	Document   int              `json:"document"` // its index among those of the kind
+	File       string           `json:"file,omitempty"`
 	Statement  int              `json:"statement"`
 	Line       int              `json:"line"`
 	Sid        string           `json:"sid,omitempty"`
 	Effect     string           `json:"effect"`
 	Decided    bool             `json:"decided"` // it is the statement of the verdict
+	Nearest    bool             `json:"nearest"` // no statement allows the request, and this one comes nearest to it
 	Matches    bool             `json:"matches"`
 	Principal  bool             `json:"principalMatches"`
 	Action     bool             `json:"actionMatches"`
@@ -51,7 +53,7 @@ func (p *Policies) Explain(r *Request) *Explanation {
 		}
 		for i, s := range doc.Statements {
 			t := s.trace(r, bounded)
-			t.Policy, t.Document, t.Statement = kind.String(), document, i
+			t.Policy, t.Document, t.Statement, t.File = kind.String(), document, i, doc.File
 			t.Decided = v.Statement == i && v.Kind == kind && v.Document == document
 			e.Statements = append(e.Statements, t)
 		}
@@ -64,7 +66,49 @@ func (p *Policies) Explain(r *Request) *Explanation {
 	for i, doc := range p.Session {
 		add(Session, i, doc)
 	}
+	e.markNearest()
 	return e
+}
+
+// markNearest marks the Allow that comes nearest to the request, if the request is
+// refused because nothing allows it.
+func (e *Explanation) markNearest() {
+	kinds := map[Reason][]Kind{
+		NoIdentityAllows: {Identity, Resource}, NoResourceAllows: {Resource}, NoBoundaryAllows: {Boundary}, NoSessionAllows: {Session},
+	}[e.Verdict.Reason]
+	var nearest *StatementTrace
+	for _, kind := range kinds {
+		for i := range e.Statements {
+			t := &e.Statements[i]
+			if t.Policy != kind.String() || t.Effect != Allow.String() || t.Matches || !t.Action && !t.Resource {
+				continue
+			}
+			if nearest == nil || t.distance() < nearest.distance() {
+				nearest = t
+			}
+		}
+	}
+	if nearest != nil {
+		nearest.Nearest = true
+	}
+}
+
+// distance orders statements by how much of them does not match. An element counts more
+// than any number of conditions.
+func (t *StatementTrace) distance() int {
+	const element = 1 << 20
+	n := 0
+	for _, matches := range []bool{t.Principal, t.Action, t.Resource} {
+		if !matches {
+			n += element
+		}
+	}
+	for i := range t.Conditions {
+		if !t.Conditions[i].Holds {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Statement) trace(r *Request, bounded bool) StatementTrace {

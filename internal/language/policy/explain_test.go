@@ -35,6 +35,9 @@ func TestExplain(t *testing.T) {
 		{Operator: "ArnLike", Key: "aws:PrincipalArn", Values: []string{"arn:aws:iam::${aws:PrincipalAccount}:user/*"}, Resolved: []string{"arn:aws:iam::111122223333:user/*"}, Present: true, Request: []string{"arn:aws:iam::111122223333:user/ana"}, Holds: true},
 		{Operator: "StringEqualsIfExists", Key: "dynamodb:Select", Values: []string{"COUNT"}, Request: []string{}, Holds: true, Note: "the request does not have the key, which IfExists accepts"},
 	}
+	if !tenant.Nearest || guard.Nearest || table.Nearest {
+		t.Error("the nearest statement is Tenant, of which one condition is false")
+	}
 	if !tenant.Principal || !tenant.Action || !tenant.Resource || tenant.Matches || !reflect.DeepEqual(tenant.Conditions, want) {
 		t.Errorf("%+v", tenant)
 	}
@@ -47,7 +50,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", table)
 	}
 	keys.Set("dynamodb:LeadingKeys", Many([]string{"ana#1"}))
-	if e := p.Explain(r); !e.Allowed || !e.Statements[0].Decided || e.Statements[1].Decided || e.Verdict.Sid != "Tenant" {
+	if e := p.Explain(r); !e.Allowed || e.Statements[0].Nearest || !e.Statements[0].Decided || e.Statements[1].Decided || e.Verdict.Sid != "Tenant" {
 		t.Errorf("%+v", e)
 	}
 	if _, err := json.Marshal(e); err != nil {

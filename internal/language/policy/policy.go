@@ -53,6 +53,10 @@ type Document struct {
 	Version    string // Version2008 if the document has none
 	ID         string
 	Statements []*Statement
+
+	// File is the file that the document was read from. The caller of Parse may set it,
+	// for explanations.
+	File string
 }
 
 // Effect is what a statement does with the requests that match it.

@@ -52,11 +52,13 @@ type ExplainDenialReply struct {
 type ExplainedStatement struct {
 	Policy     string // the kind of the document
 	Document   int    `reply:"always"` // its index among those of the kind
+	File       string // that the document was read from; a resource policy has none
 	Statement  int    `reply:"always"`
 	Line       int
 	Sid        string
 	Effect     string
 	Decided    bool `reply:"always"` // it is the statement that decided
+	Nearest    bool `reply:"always"` // nothing allows the request, and this comes nearest to it
 	Matches    bool `reply:"always"`
 	Principal  bool `reply:"always"`
 	Action     bool `reply:"always"`
@@ -70,6 +72,7 @@ type ExplainedCondition struct {
 	Operator string
 	Key      string
 	Values   []string // of the statement
+	Resolved []string // the same with the values of variables, if there are any
 	Present  bool     `reply:"always"` // the request has the key
 	Request  []string // the values of the request
 	Holds    bool     `reply:"always"`

@@ -137,6 +137,7 @@ func (l *loader) read(kind policy.Kind, name string) (*policy.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
+	d.File = path
 	l.parsed[key] = d
 	if !slices.Contains(l.files, path) {
 		l.files = append(l.files, path)
