@@ -97,7 +97,7 @@ func painterFor(w io.Writer) statusPainter {
 }
 
 // The ANSI colours of the statuses.
-var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31", "hot": "31", "note": "36"}
+var statusColours = map[string]string{model.StatusOK: "32", model.StatusMissing: "33", model.StatusFault: "31", "hot": "31", "note": "36", "allowed": "32", "denied": "31"}
 
 // status returns a word padded to the width of all statuses.
 func (p statusPainter) status(word string) string {

@@ -9,7 +9,7 @@ import (
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check IAM policies",
+		Short: "Check IAM policies, and explain their decisions",
 		Long: `A policy is a JSON document in the language of IAM. docs/policies.md describes what
 stator supports.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -20,6 +20,6 @@ stator supports.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(policyCheckCommand())
+	cmd.AddCommand(policyCheckCommand(), policyExplainCommand())
 	return cmd
 }

@@ -39,7 +39,7 @@ type Parts struct {
 	Transfers *transfer.Store
 	Scaling   *autoscaling.Store
 	Source    *standby.Source
-	Account   string // in ARNs; twelve digits. It defaults to 000000000000
+	Account   string // in ARNs; twelve digits. It defaults to DefaultAccount
 
 	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
 	// if the data is not encrypted; nil if it is.
@@ -67,7 +67,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: cmp.Or(p.Account, noAccount), unencrypted: p.Unencrypted,
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: cmp.Or(p.Account, DefaultAccount), unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	s.workload.Exists = s.exists

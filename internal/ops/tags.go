@@ -207,7 +207,7 @@ func (s *Service) tableOfARN(ctx context.Context, arn *string) (string, error) {
 	if !isTable || strings.Contains(name, "/index/") {
 		return "", apierror.InvalidValues("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", *arn)
 	}
-	if account != s.account || account == noAccount && !s.has(name) {
+	if account != s.account || account == DefaultAccount && !s.has(name) {
 		return "", apierror.AccessDenied("Access is denied")
 	}
 	if region != callerOf(ctx).Region || !tableNameText().MatchString(name) {
@@ -221,10 +221,10 @@ func (s *Service) has(table string) bool {
 	return err == nil
 }
 
-// noAccount belongs to no customer of AWS, so AWS always treats an ARN with it
-// as another account's. A server whose own account it is does the same for
+// DefaultAccount is the account of a server. It belongs to no customer of AWS, so AWS always
+// treats an ARN with it as another account's. A server whose own account it is does the same for
 // tables that it does not have.
-const noAccount = "000000000000"
+const DefaultAccount = "000000000000"
 
 var tableNameText = pattern(`^[a-zA-Z0-9_.-]{3,255}(/stream/[^/]+)?$`)
 
