@@ -88,3 +88,22 @@ func TestPolicyExample(t *testing.T) {
 		t.Errorf("exit code %d, and the output is\n%s\nwant\n%s", code, out.String(), want)
 	}
 }
+
+// The example of an explanation is printed as the page has it.
+func TestPolicyExplainExample(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "policies.md"), "## Why a request is denied\n")
+	t.Chdir(t.TempDir())
+	block := regexp.MustCompile("`([a-z]+\\.[a-z]+)`.*:\n\n```(?:json|yaml)\n((?:[^`].*\n)*)```")
+	for _, m := range block.FindAllStringSubmatch(section, 4) {
+		if err := os.WriteFile(m[1], []byte(m[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, console, _ := strings.Cut(section, "$ stator ")
+	command, want, _ := strings.Cut(console, "\n")
+	want, _, _ = strings.Cut(want, "```")
+	var out, errs strings.Builder
+	if code := cli.Run(strings.Fields(command), &out, &errs); code != 1 || out.String() != want {
+		t.Errorf("exit code %d, and the output is\n%s%s\nwant\n%s", code, out.String(), errs.String(), want)
+	}
+}

@@ -295,8 +295,8 @@ func traceOf(s *api.ExplainedStatement) policy.StatementTrace {
 		Matches: s.Matches, Principal: s.Principal, Action: s.Action, Resource: s.Resource, Notes: s.Notes,
 	}
 	for _, c := range s.Conditions {
-		t.Conditions = append(t.Conditions, policy.ConditionTrace{Operator: c.Operator, Key: c.Key, Values: c.Values, Resolved: c.Resolved,
-			Present: c.Present, Request: c.Request, Holds: c.Holds, Note: c.Note})
+		t.Conditions = append(t.Conditions, policy.ConditionTrace{Operator: c.Operator, Key: c.Key, Values: append([]string{}, c.Values...), Resolved: c.Resolved,
+			Present: c.Present, Request: append([]string{}, c.Request...), Holds: c.Holds, Note: c.Note})
 	}
 	return t
 }

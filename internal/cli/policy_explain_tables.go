@@ -31,7 +31,25 @@ type decider struct {
 	db      *db.DB
 	service *ops.Service
 
-	files map[string]string // of the resource policies, by table
+	files map[explainedTarget]string // of the resource policies
+}
+
+// explainedTarget is a table or a stream, which may have a policy.
+type explainedTarget struct {
+	table string
+	label string // of the stream
+	arn   string // of the table or stream
+}
+
+// targetOf returns what the policy belongs to that decides about a permission. The one of a
+// table also decides about its indexes and backups.
+func targetOf(e *ops.Explained) explainedTarget {
+	before, rest, _ := strings.Cut(e.Resource, ":table/")
+	to := explainedTarget{table: e.Table, arn: before + ":table/" + e.Table}
+	if label, ok := strings.CutPrefix(rest, e.Table+"/stream/"); ok {
+		to.label, to.arn = label, e.Resource
+	}
+	return to
 }
 
 func openDecider(ctx context.Context, f *explainFlags, now func() time.Time) (*decider, error) {
@@ -43,7 +61,7 @@ func openDecider(ctx context.Context, f *explainFlags, now func() time.Time) (*d
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d := &decider{flags: f, engine: engine, db: opened, files: make(map[string]string),
+	d := &decider{flags: f, engine: engine, db: opened, files: make(map[explainedTarget]string),
 		service: ops.New(ops.Parts{DB: opened, Account: f.account})}
 	if err := d.declareTables(ctx); err != nil {
 		d.Close()
@@ -95,8 +113,8 @@ func (d *decider) create(ctx context.Context, body []byte) error {
 	return err
 }
 
-// describedIndex is what decides about a request in the description of an index.
-type describedIndex struct {
+// explainedIndex is what decides about a request in the description of an index.
+type explainedIndex struct {
 	IndexName  string
 	KeySchema  json.RawMessage
 	Projection json.RawMessage
@@ -110,8 +128,8 @@ func asCreateTable(text []byte) ([]byte, error) {
 			TableName              string
 			AttributeDefinitions   json.RawMessage
 			KeySchema              json.RawMessage
-			GlobalSecondaryIndexes []describedIndex `json:",omitempty"`
-			LocalSecondaryIndexes  []describedIndex `json:",omitempty"`
+			GlobalSecondaryIndexes []explainedIndex `json:",omitempty"`
+			LocalSecondaryIndexes  []explainedIndex `json:",omitempty"`
 			BillingMode            string
 		}
 	}
@@ -132,7 +150,7 @@ func (d *decider) explain(ctx context.Context, c ops.Caller, r ops.Request) (*ex
 	needed, err := d.service.Explain(asked, r)
 	if err == nil && (d.flags.endpoint != "" || len(d.flags.resource) > 0) {
 		// The first decision says which tables the request names.
-		if err := d.complete(ctx, namedTables(needed)); err != nil {
+		if err := d.complete(ctx, namedTargets(needed)); err != nil {
 			return nil, err
 		}
 		needed, err = d.service.Explain(asked, r)
@@ -158,7 +176,7 @@ func (d *decider) explain(ctx context.Context, c ops.Caller, r ops.Request) (*ex
 			Statements: append([]policy.StatementTrace{}, e.Explanation.Statements...)}
 		for i := range p.Statements {
 			if s := &p.Statements[i]; s.Policy == policy.Resource.String() {
-				s.File = d.files[e.Table]
+				s.File = d.files[targetOf(e)]
 			}
 		}
 		if result.Allowed && !p.Allowed {
@@ -219,74 +237,89 @@ func (d *decider) has(table string) bool {
 	return err == nil
 }
 
-// namedTables returns the tables of permissions, in order, each once.
-func namedTables(needed []ops.Explained) (names []string) {
+// namedTargets returns the tables and streams of permissions, in order, each once.
+func namedTargets(needed []ops.Explained) (targets []explainedTarget) {
 	for i := range needed {
-		if name := needed[i].Table; name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
+		if to := targetOf(&needed[i]); to.table != "" && !slices.Contains(targets, to) {
+			targets = append(targets, to)
 		}
 	}
-	return names
+	return targets
 }
 
 // complete adds what the endpoint knows about tables, and the resource policies.
-func (d *decider) complete(ctx context.Context, tables []string) error {
+func (d *decider) complete(ctx context.Context, targets []explainedTarget) error {
 	if d.flags.endpoint != "" {
 		server, err := d.flags.open()
 		if err != nil {
 			return err
 		}
-		for _, table := range tables {
-			if d.has(table) {
-				continue
-			}
-			if err := d.copyTable(ctx, server.Send, table); err != nil {
-				return fileError{fmt.Errorf("cannot read table %s of %s: %w", table, d.flags.endpoint, err)}
+		for _, to := range targets {
+			if err := d.copyTarget(ctx, server.Send, to); err != nil {
+				return fileError{fmt.Errorf("cannot read table %s of %s: %w", to.table, d.flags.endpoint, err)}
 			}
 		}
 	}
 	for _, given := range d.flags.resource {
-		table, file, named := strings.Cut(given, "=")
-		if !named {
-			if file = given; len(tables) != 1 {
-				return usageError{fmt.Errorf("--resource-policy is for one table, but the request names %d: write TABLE=%s", len(tables), file)}
-			}
-			table = tables[0]
+		to, file, err := choose(targets, given)
+		if err == nil {
+			err = d.attach(ctx, to, file)
 		}
-		if err := d.attach(ctx, table, file); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// attach gives a table the policy in a file. The text is stored as it is, so that
-// statements keep their lines.
-func (d *decider) attach(ctx context.Context, table, file string) error {
-	if !d.has(table) {
-		return usageError{fmt.Errorf("--resource-policy %s is for table %s, which is not known: give --schema, --table-definition or --endpoint", file, table)}
+// choose returns which table or stream a --resource-policy is for, and its file.
+func choose(targets []explainedTarget, given string) (to explainedTarget, file string, err error) {
+	table, file, named := strings.Cut(given, "=")
+	if !named {
+		if len(targets) != 1 {
+			return to, "", usageError{fmt.Errorf("--resource-policy is for one table, but the request names %d: write TABLE=%s", len(targets), given)}
+		}
+		return targets[0], given, nil
+	}
+	i := slices.IndexFunc(targets, func(to explainedTarget) bool { return to.table == table })
+	if i < 0 {
+		return to, "", usageError{fmt.Errorf("--resource-policy %s is for table %s, which the request does not name", file, table)}
+	}
+	return targets[i], file, nil
+}
+
+// attach gives a table or a stream the policy in a file. The text is stored as it is, so
+// that statements keep their lines.
+func (d *decider) attach(ctx context.Context, to explainedTarget, file string) error {
+	if !d.has(to.table) {
+		return usageError{fmt.Errorf("--resource-policy %s is for table %s, which is not known: give --schema, --table-definition or --endpoint", file, to.table)}
 	}
 	document, text, err := readPolicy(policy.Resource, file)
 	if err != nil {
 		return err
 	}
-	if err := document.CheckTarget("table/" + table); err != nil {
+	if err := document.CheckTarget(to.arn); err != nil {
 		return fileError{fmt.Errorf("%s:%w", file, err)}
 	}
-	d.files[table] = file
-	return d.setPolicy(ctx, table, string(text))
+	d.files[to] = file
+	return d.setPolicy(ctx, to, string(text))
 }
 
-func (d *decider) setPolicy(ctx context.Context, table, text string) error {
-	return d.db.SetPolicies(ctx, table, func(map[string]schema.ResourcePolicy) (map[string]schema.ResourcePolicy, error) {
-		return map[string]schema.ResourcePolicy{"": {Document: text, Changed: d.db.Now()}}, nil
+func (d *decider) setPolicy(ctx context.Context, to explainedTarget, text string) error {
+	return d.db.SetPolicies(ctx, to.table, func(all map[string]schema.ResourcePolicy) (map[string]schema.ResourcePolicy, error) {
+		if all == nil {
+			all = make(map[string]schema.ResourcePolicy)
+		}
+		all[to.label] = schema.ResourcePolicy{Document: text, Changed: d.db.Now()}
+		return all, nil
 	})
 }
 
-// copyTable creates a table as the endpoint describes it, with its tags and its policy. One
-// that the endpoint does not have is not created.
-func (d *decider) copyTable(ctx context.Context, send apply.Send, table string) error {
-	text, err := send(ctx, "DescribeTable", map[string]string{"TableName": table})
+// copyTarget copies a table as the endpoint describes it, unless a file declares it, and
+// the policy of the table or stream. A table that the endpoint does not have is not
+// created.
+func (d *decider) copyTarget(ctx context.Context, send apply.Send, to explainedTarget) error {
+	text, err := send(ctx, "DescribeTable", map[string]string{"TableName": to.table})
 	if isCode(err, "ResourceNotFoundException") {
 		return nil
 	}
@@ -301,14 +334,19 @@ func (d *decider) copyTable(ctx context.Context, send apply.Send, table string) 
 	if err := d.checkAccount(arn); err != nil {
 		return err
 	}
-	if text, err = asCreateTable(text); err != nil {
-		return err
+	if !d.has(to.table) {
+		if text, err = asCreateTable(text); err == nil {
+			err = d.create(ctx, text)
+		}
+		if err == nil {
+			err = d.copyTags(ctx, send, to.table, arn)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err := d.create(ctx, text); err != nil {
-		return err
-	}
-	if err := d.copyTags(ctx, send, table, arn); err != nil {
-		return err
+	if to.label != "" {
+		arn = to.arn
 	}
 	var attached struct{ Policy string }
 	err = send.Ask(ctx, "GetResourcePolicy", map[string]string{"ResourceArn": arn}, &attached)
@@ -318,7 +356,7 @@ func (d *decider) copyTable(ctx context.Context, send apply.Send, table string) 
 	if err != nil {
 		return err
 	}
-	return d.setPolicy(ctx, table, attached.Policy)
+	return d.setPolicy(ctx, to, attached.Policy)
 }
 
 // checkAccount checks that a table belongs to the account that resources are named with.
