@@ -165,26 +165,36 @@ func (d *decider) explain(ctx context.Context, c ops.Caller, r ops.Request) (*ex
 	result.Allowed = true
 	for i := range needed {
 		e := &needed[i]
-		if e.Fault != nil {
-			if result.Allowed {
-				return nil, d.flags.rejected(e.Fault)
-			}
+		switch {
+		case e.Fault == nil:
+			result.add(d.permission(e))
+		case result.Allowed:
+			return nil, d.flags.rejected(e.Fault)
+		default:
 			result.note("%s on %s is not decided: the server has denied the request before, and its values are invalid: %v", e.Action, e.Resource, e.Fault)
-			continue
 		}
-		p := explainedPermission{Action: e.Action, Resource: e.Resource, Allowed: e.Explanation.Allowed, Reason: e.Explanation.Reason, Message: e.Message,
-			Statements: append([]policy.StatementTrace{}, e.Explanation.Statements...)}
-		for i := range p.Statements {
-			if s := &p.Statements[i]; s.Policy == policy.Resource.String() {
-				s.File = d.files[targetOf(e)]
-			}
-		}
-		if result.Allowed && !p.Allowed {
-			result.Allowed, result.Message = false, p.Message // the server stops here
-		}
-		result.Permissions = append(result.Permissions, p)
 	}
 	return result, d.checkKnown(result, needed)
+}
+
+// permission returns a permission with the files of resource policies.
+func (d *decider) permission(e *ops.Explained) explainedPermission {
+	p := explainedPermission{Action: e.Action, Resource: e.Resource, Allowed: e.Explanation.Allowed, Reason: e.Explanation.Reason, Message: e.Message,
+		Statements: append([]policy.StatementTrace{}, e.Explanation.Statements...)}
+	for i := range p.Statements {
+		if s := &p.Statements[i]; s.Policy == policy.Resource.String() {
+			s.File = d.files[targetOf(e)]
+		}
+	}
+	return p
+}
+
+// add adds a permission. The first one that is denied is the server's answer.
+func (r *explainedRequest) add(p explainedPermission) {
+	if r.Allowed && !p.Allowed {
+		r.Allowed, r.Message = false, p.Message
+	}
+	r.Permissions = append(r.Permissions, p)
 }
 
 func (r *explainedRequest) note(format string, args ...any) {
@@ -212,17 +222,24 @@ func (d *decider) checkKnown(result *explainedRequest, needed []ops.Explained) e
 	return nil
 }
 
-// keyOfTable returns a condition key whose values depend on the table, of a statement that
-// is otherwise about the request; "" if there is none.
-func keyOfTable(e *policy.Explanation) string {
+// keyOfTable returns a condition key that the decision depends on and whose values depend on
+// the table; "" if there is none. An explicit deny does not depend on other statements.
+func keyOfTable(e *policy.Explanation) (found string) {
 	for _, s := range e.Statements {
+		key := ""
 		for _, c := range s.Conditions {
-			if s.Principal && s.Action && s.Resource && ofTable(c.Key) {
-				return c.Key
+			if ofTable(c.Key) {
+				key = c.Key
 			}
 		}
+		if s.Decided && s.Effect == policy.Deny.String() {
+			return key
+		}
+		if s.Principal && s.Action && s.Resource && key != "" {
+			found = key
+		}
 	}
-	return ""
+	return found
 }
 
 // ofTable reports whether the values of a condition key depend on the keys or tags of a

@@ -185,6 +185,7 @@ func TestPolicyExplainPrints(t *testing.T) {
 	file := explainFiles(t)
 	writePrivate(t, file("t1.json"), `{"TableName": "Orders", "Item": {"tenant": {"S": "t1"}, "id": {"S": "1"}}}`)
 	writePrivate(t, file("t2.json"), `{"TableName": "Orders", "Item": {"tenant": {"S": "t2"}, "id": {"S": "1"}}}`)
+	writePrivate(t, file("deny.json"), `{"Version": "2012-10-17", "Statement": {"Sid": "Deny", "Effect": "Deny", "Action": "dynamodb:PutItem", "Resource": "*"}}`)
 	writePrivate(t, file("bad.json"), `{"TableName": "O"}`)
 	writePrivate(t, file("shop.model.yaml"), "model: 1\nname: shop\ntables:\n  Orders:\n    key: {partition: tenant, sort: id}\nentities:\n  order:\n    keys: {tenant: '{t}', id: '{i}'}\n    attributes:\n      t: {size: 2}\n      i: {size: 2}\npatterns:\n  - {name: add order, put: order, rate: 1/s}\n")
 	put := func(request string, args ...string) []string {
@@ -227,6 +228,7 @@ func TestPolicyExplainPrints(t *testing.T) {
 			exitUsage, file("table.json") + ":2:"},
 		{"another account", put("t1.json", append(table, "--policy", file("all.json"), "--account", "111122223333")...), exitFailed, "no resource-based policy allows it"},
 		{"an unknown table", put("t2.json", principals...), exitUsage, "table Orders is not known, and the values of dynamodb:LeadingKeys depend on it"},
+		{"an explicit deny on an unknown table", put("t2.json", "--policy", file("app.json"), "--policy", file("deny.json")), exitFailed, "explicitly denied by " + file("deny.json") + ":1 (Deny)"},
 		{"a policy of an unknown table", put("t2.json", append(principals, "--resource-policy", file("table.json"))...), exitUsage, "is for table Orders, which is not known"},
 		{"a request that is rejected", put("bad.json", known...), exitUsage, "a server rejects the request before it decides: ValidationException"},
 		{"a condition that is rejected", put("syntax.json", append(known, "--operation", "TransactWriteItems")...), exitUsage, "a server rejects the request before it decides: ValidationException: Invalid ConditionExpression"},
