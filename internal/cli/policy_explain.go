@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -108,6 +109,9 @@ func (f *explainFlags) check(cmd *cobra.Command) error {
 	}
 	if f.account != "" && (len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "") {
 		return usageError{fmt.Errorf("--account is %q, but must have twelve digits", f.account)}
+	}
+	if _, err := netip.ParseAddr(f.sourceIP); err != nil {
+		return usageError{fmt.Errorf("--source-ip is %q, but must be an address such as 192.0.2.7", f.sourceIP)}
 	}
 	if !ops.Known(f.operation) {
 		return usageError{fmt.Errorf("there is no operation %q: --operation is a name such as PutItem or Query", f.operation)}

@@ -240,6 +240,9 @@ func TestPolicyExplainPrints(t *testing.T) {
 		{"another operation", []string{"--principal", "x", "--operation", "PutItems", "--request", "x"}, exitUsage, `there is no operation "PutItems"`},
 		{"another principal", append(known, "--principal", "ana", "--operation", "PutItem", "--request", file("t1.json")), exitUsage, `--principal: "ana" is not the ARN`},
 		{"half a request", []string{"--principal", "x"}, exitUsage, "a request has --principal, --operation and --request"},
+		{"no address", put("t1.json", append(known, "--source-ip", "office")...), exitUsage, `--source-ip is "office", but must be an address`},
+		{"no account", put("t1.json", append(known, "--account", "1")...), exitUsage, `--account is "1", but must have twelve digits`},
+		{"no time", put("t1.json", append(known, "--time", "noon")...), exitUsage, `--time is "noon", but must be a time`},
 		{"both forms", put("t1.json", "--request-id", "X"), exitUsage, "--principal describes a request"},
 		{"no server", []string{"--request-id", "X"}, exitUsage, "--endpoint must name the server"},
 	} {

@@ -66,16 +66,24 @@ func (p *Policies) Explain(r *Request) *Explanation {
 	for i, doc := range p.Session {
 		add(Session, i, doc)
 	}
-	e.markNearest()
+	e.markNearest(r.otherAccount())
 	return e
 }
 
 // markNearest marks the Allow that comes nearest to the request, if the request is
-// refused because nothing allows it.
-func (e *Explanation) markNearest() {
-	kinds := map[Reason][]Kind{
-		NoIdentityAllows: {Identity, Resource}, NoResourceAllows: {Resource}, NoBoundaryAllows: {Boundary}, NoSessionAllows: {Session},
-	}[e.Verdict.Reason]
+// refused because nothing allows it. Within an account that of the resource's policy would
+// be enough.
+func (e *Explanation) markNearest(otherAccount bool) {
+	var kinds []Kind
+	switch e.Verdict.Reason {
+	case NoIdentityAllows:
+		kinds = []Kind{Identity}
+		if !otherAccount {
+			kinds = append(kinds, Resource)
+		}
+	case NoResourceAllows, NoBoundaryAllows, NoSessionAllows:
+		kinds = []Kind{e.Verdict.Kind}
+	}
 	var nearest *StatementTrace
 	for _, kind := range kinds {
 		for i := range e.Statements {
