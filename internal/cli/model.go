@@ -29,7 +29,7 @@ pattern runs. docs/model.md describes the format.`,
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(), modelInitCommand(),
 		modelProveCommand(), modelHeatCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	cmd.AddCommand(modelCodeCommands()...)
-	cmd.AddCommand(modelMigrateCommand(), modelRightsizeCommand())
+	cmd.AddCommand(modelMigrateCommand(), modelRightsizeCommand(), modelPolicyCommand())
 	return cmd
 }
 

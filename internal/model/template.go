@@ -97,3 +97,18 @@ func (f *Field) FullTemplate() string {
 	}
 	return b.String()
 }
+
+// KeyText is a part of a field's value: constant text, or the value of an attribute.
+type KeyText struct{ Constant, Attribute string }
+
+// Parts returns what the field's value is built from, with the templates of the
+// attributes that it contains written out.
+func (f *Field) Parts() (parts []KeyText) {
+	if f.template == nil {
+		return []KeyText{{Attribute: f.Name}}
+	}
+	for _, p := range f.entity.flatten(f.template, nil) {
+		parts = append(parts, KeyText{p.text, p.name})
+	}
+	return parts
+}
