@@ -69,7 +69,8 @@ type Need struct {
 	Statement string `json:"statement"` // the Sid of the statement that allows it
 
 	class      string
-	place      string   // the resource as a part of a Sid
+	table      string   // as a part of a Sid
+	index      string   // as a part of a Sid; "" for the table itself
 	enclosing  string   // the transaction that the action is a part of
 	whole      bool     // it reads whole items, or writes
 	attributes []string // that a read names
@@ -206,7 +207,7 @@ var transactParts = map[model.Verb]string{
 // addStep adds what one action of a pattern asks for.
 func (g *generator) addStep(plan *model.Plan, s *model.Step) {
 	n := &Need{Pattern: plan.Pattern.Name, Group: plan.Pattern.Group, Operation: plan.Operation, Action: plan.Operation,
-		Resource: g.arn(s.Table), class: classRead, place: camel(s.Table.Name), whole: true}
+		Resource: g.arn(s.Table), class: classRead, table: camel(s.Table.Name), whole: true}
 	verb := s.Action.Verb()
 	if verb.Writes() {
 		n.class = classWrite
@@ -217,7 +218,7 @@ func (g *generator) addStep(plan *model.Plan, s *model.Step) {
 	n.Action = service + n.Action
 	if s.Index != nil {
 		n.Resource += "/index/" + s.Index.Name
-		n.place += camel(s.Index.Name)
+		n.index = camel(s.Index.Name)
 	}
 	// A batch has one projection for each table, so that its actions read whole items.
 	if len(s.Action.Returns) > 0 && plan.Pattern.Batch == nil {
@@ -285,7 +286,7 @@ func (g *generator) addStreams() {
 		g.use(t)
 		for _, operation := range []string{"DescribeStream", "GetShardIterator", "GetRecords"} {
 			g.needs = append(g.needs, &Need{For: what, Operation: operation, Action: service + operation,
-				Resource: g.arn(t) + "/stream/*", class: classConsume, place: camel(t.Name), whole: true})
+				Resource: g.arn(t) + "/stream/*", class: classConsume, table: camel(t.Name), whole: true})
 		}
 	}
 }
@@ -294,7 +295,7 @@ func (g *generator) addStreams() {
 func (g *generator) addSetup() {
 	for _, t := range g.tables {
 		g.needs = append(g.needs, &Need{For: "setup", Operation: "DescribeTable", Action: service + "DescribeTable",
-			Resource: g.arn(t), class: classDescribe, place: camel(t.Name), whole: true})
+			Resource: g.arn(t), class: classDescribe, table: camel(t.Name), whole: true})
 	}
 }
 

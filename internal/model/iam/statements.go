@@ -17,9 +17,9 @@ const (
 
 // actionOn is one action on one resource, with all needs for it.
 type actionOn struct {
-	class, action, resource, place string
-	needs                          []*Need
-	limits                         limits
+	class, action, resource string
+	needs                   []*Need
+	limits                  limits
 }
 
 // limits are the conditions that all needs for an action on a resource fulfil.
@@ -86,7 +86,7 @@ func (g *generator) byAction() []*actionOn {
 		i := slices.IndexFunc(all, func(x *actionOn) bool { return x.action == n.Action && x.resource == n.Resource })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &actionOn{class: n.class, action: n.Action, resource: n.Resource, place: n.place})
+			all = append(all, &actionOn{class: n.class, action: n.Action, resource: n.Resource})
 		}
 		all[i].needs = append(all[i].needs, n)
 	}
@@ -178,8 +178,13 @@ const maxPlaces = 3
 // sid returns a Sid that says what the statement is for, and that no other statement has.
 func (p *statementPlan) sid(taken map[string]bool) string {
 	var places []string
-	for _, x := range p.on {
-		places = append(places, x.place)
+	for i, x := range p.on {
+		n := x.needs[0]
+		place := n.table + n.index
+		if i > 0 && n.index != "" && p.on[i-1].needs[0].table == n.table {
+			place = n.index // of the same table
+		}
+		places = append(places, place)
 	}
 	if len(places) > maxPlaces {
 		places = append(places[:maxPlaces-1], fmt.Sprintf("%dMore", len(p.on)-maxPlaces+1))
