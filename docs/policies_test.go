@@ -107,3 +107,16 @@ func TestPolicyExplainExample(t *testing.T) {
 		t.Errorf("exit code %d, and the output is\n%s%s\nwant\n%s", code, out.String(), errs.String(), want)
 	}
 }
+
+// The table of the actions that a model needs is as it is printed on the page.
+func TestModelPolicyExample(t *testing.T) {
+	const command = "$ stator model policy apps/goals/goals.model.yaml --explain\n"
+	_, want, found := strings.Cut(read(t, "policies.md"), command)
+	want, _, _ = strings.Cut(want, "```")
+	t.Chdir("..")
+	var out strings.Builder
+	args := strings.Fields(strings.TrimPrefix(command, "$ stator "))
+	if code := cli.Run(args, &out, io.Discard); !found || code != 0 || out.String() != want {
+		t.Errorf("exit code %d, and the output is\n%s\nwant\n%s", code, out.String(), want)
+	}
+}

@@ -84,6 +84,8 @@ func (f *modelPolicyFlags) check(m *model.Model) error {
 		return usageError{fmt.Errorf("--tenant-variable is %q, but must be a variable such as %s", f.tenantVariable, iam.DefaultTenantVariable)}
 	case f.TenantKey == "" && f.tenantVariable != iam.DefaultTenantVariable:
 		return usageError{errors.New("--tenant-variable requires --tenant-key")}
+	case f.TenantKey != "" && !slices.ContainsFunc(m.Entities, func(e *model.Entity) bool { _, ok := e.Field(f.TenantKey); return ok }):
+		return usageError{fmt.Errorf("--tenant-key is %q, but no entity of the model has that attribute", f.TenantKey)}
 	}
 	var groups []string
 	for _, p := range m.Patterns {

@@ -287,6 +287,41 @@ func reduced(p *iam.PolicyDocument) map[string]*iam.PolicyDocument {
 	return all
 }
 
+// The conditions of a policy refuse what no pattern does.
+func TestModelPolicyConditions(t *testing.T) {
+	m := readTestModel(t, "../model/testdata/shapes.model.yaml")
+	m.Patterns = slices.DeleteFunc(m.Patterns, func(p *model.Pattern) bool {
+		return p.Name != "transaction" && p.Name != "transactional reads" && p.Name != "all shards"
+	})
+	g, err := iam.Generate(m, iam.PolicyOptions{Region: "*", Account: "*", Role: iam.All})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newPolicyServer(t, "")
+	s.create(m)
+	s.allow(g.Policy)
+	s.prove(m)
+	const query = `{"TableName":"shop","IndexName":"byDay","KeyConditionExpression":"GSI1PK = :k","ExpressionAttributeValues":{":k":{"S":"DAY#1"}}`
+	for _, c := range []struct {
+		name, operation, body string
+		allowed               bool
+	}{
+		{"a projection", "Query", query + `,"ProjectionExpression":"amount"}`, true},
+		{"another projection", "Query", query + `,"ProjectionExpression":"#s","ExpressionAttributeNames":{"#s":"gift"}}`, false},
+		{"a filter on another attribute", "Query", query + `,"ProjectionExpression":"amount","FilterExpression":"attribute_exists(#s)","ExpressionAttributeNames":{"#s":"gift"}}`, false},
+		{"all attributes", "Query", query + `}`, false},
+		{"a part of a transaction", "TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"plain-table","Key":{"id":{"S":"1"}}}}]}`, true},
+		{"the same alone", "GetItem", `{"TableName":"plain-table","Key":{"id":{"S":"1"}}}`, false},
+		{"a write of a transaction alone", "DeleteItem", `{"TableName":"plain-table","Key":{"id":{"S":"1"}}}`, false},
+		{"a scan", "Scan", `{"TableName":"shop"}`, false},
+		{"a statement", "ExecuteStatement", `{"Statement":"SELECT * FROM \"shop\""}`, false},
+	} {
+		if _, err := s.app.Send(t.Context(), c.operation, json.RawMessage(c.body)); (err == nil) != c.allowed || err != nil && !isDenied(err) {
+			t.Errorf("%s returns %v", c.name, err)
+		}
+	}
+}
+
 // With a tenant key, the partitions of other tenants are refused.
 func TestModelPolicyOfTenant(t *testing.T) {
 	m := readTestModel(t, "../../apps/documents/documents.model.yaml")
@@ -352,6 +387,7 @@ func TestModelPolicy(t *testing.T) {
 		{"a tenant", []string{documents, "--group", "projects", "--tenant-key", "tenantId", "--tenant-variable", "${aws:username}"}, 0,
 			[]string{`"ForAllValues:StringLike"`, `"TENANT#${aws:username}#PROJECT#*"`}, nil},
 		{"no tenant", []string{documents, "--tenant-key", "tenantId"}, 1, []string{`"get user": PK of user is "USER#{userId}", which does not begin with {tenantId}`}, []string{`"get tenant":`}},
+		{"no such attribute", []string{documents, "--tenant-key", "tenantID"}, 2, []string{"no entity of the model has that attribute"}, nil},
 		{"the stream of all tenants", []string{taskqueue, "--tenant-key", "taskId"}, 1, []string{"the stream of tasks: it has the items of all tenants"}, nil},
 		{"the scan of all tenants", []string{shapes, "--tenant-key", "customerId"}, 1, []string{`"scan": a scan reads the items of all tenants`}, nil},
 		{"why", []string{shop, "--explain"}, 0, []string{"open orders of a region  Query", "21 access patterns need 7 actions in 4 statements"}, []string{"Version"}},

@@ -65,7 +65,7 @@ type PolicyUse struct {
 
 // CompareTraffic returns what of the policies of an identity the requests did not use, and what they refuse of it.
 func CompareTraffic(files []*PolicyFile, r workload.Report) *PolicyUse {
-	c := &comparison{used: usedBy(r), use: &PolicyUse{Since: r.Since, Unused: []*Unused{}, Denied: []*Used{}, Undecided: []*Used{}, Unknown: []*Unused{}, Uncounted: r.Other.Requests}}
+	c := &trafficComparison{used: usedBy(r), use: &PolicyUse{Since: r.Since, Unused: []*Unused{}, Denied: []*Used{}, Undecided: []*Used{}, Unknown: []*Unused{}, Uncounted: r.Other.Requests}}
 	for _, f := range files {
 		for i, s := range f.loose.Statements {
 			c.lenient = append(c.lenient, c.decided(s, f.Document.Statements[i], true)...)
@@ -91,8 +91,8 @@ func CompareTraffic(files []*PolicyFile, r workload.Report) *PolicyUse {
 	return c.use
 }
 
-// comparison compares policies with traffic.
-type comparison struct {
+// trafficComparison compares policies with traffic.
+type trafficComparison struct {
 	used            []*Used
 	lenient, strict []*policy.Statement // with conditions on unknown values taken to hold, or not to
 	use             *PolicyUse
@@ -100,7 +100,7 @@ type comparison struct {
 
 // decided returns a statement without conditions on unknown values; none if these decide against it. Of an Allow they are
 // taken to hold if lenient, of a Deny if not.
-func (c *comparison) decided(s, original *policy.Statement, lenient bool) []*policy.Statement {
+func (c *trafficComparison) decided(s, original *policy.Statement, lenient bool) []*policy.Statement {
 	known := *s
 	known.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(k *policy.Condition) bool { return !isKnown(k) })
 	unknown := len(known.Conditions) < len(s.Conditions) || slices.ContainsFunc(original.Resources, func(p policy.Pattern) bool { return strings.Contains(p.Text, "${") })
@@ -136,7 +136,7 @@ func (u *Used) allowed(statements []*policy.Statement, all bool) bool {
 
 // compareStatement finds what of an Allow was not used. A statement with NotAction or NotResource allows what it does
 // not name, so that only the whole of it can be unused.
-func (c *comparison) compareStatement(f *PolicyFile, s, loose *policy.Statement) {
+func (c *trafficComparison) compareStatement(f *PolicyFile, s, loose *policy.Statement) {
 	report := func(list *[]*Unused, at policy.Position, kind UnusedKind, text string, only []string) {
 		*list = append(*list, &Unused{at, f.Name, s.Sid, kind, text, only})
 	}
@@ -181,12 +181,12 @@ func (c *comparison) compareStatement(f *PolicyFile, s, loose *policy.Statement)
 	}
 }
 
-func (c *comparison) uses(s *policy.Statement, actions, resources []policy.Pattern) bool {
+func (c *trafficComparison) uses(s *policy.Statement, actions, resources []policy.Pattern) bool {
 	return len(c.usedOf(s, actions, resources)) > 0
 }
 
 // usedOf returns the actions used that a part of an Allow statement may have allowed.
-func (c *comparison) usedOf(s *policy.Statement, actions, resources []policy.Pattern) (found []string) {
+func (c *trafficComparison) usedOf(s *policy.Statement, actions, resources []policy.Pattern) (found []string) {
 	part := *s
 	part.Actions, part.Resources = actions, resources
 	statements := c.decided(&part, &part, true)
