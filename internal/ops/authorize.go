@@ -45,7 +45,7 @@ func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
 		return q.values.fault
 	}
 	if verdict.Allowed() {
-		return nil
+		return q.values.missing // a table that is created meanwhile may have other keys
 	}
 	message := policy.Refusal(&q.request, verdict)
 	s.denials.add(Denial{
@@ -183,6 +183,7 @@ type conditionValues struct {
 
 	details policy.Keys // of the permission; nil until they are asked for
 	fault   error       // of the request, found while its details were computed
+	missing error       // that the table does not exist, whose keys are therefore not known
 }
 
 // Lookup returns the values of a condition key.
@@ -266,6 +267,7 @@ func (v *conditionValues) ofRequest() policy.Keys {
 		v.fault = err
 		return v.details
 	}
+	v.missing = d.missing
 	for key, value := range d.one {
 		v.details.Set(key, policy.One(value))
 	}

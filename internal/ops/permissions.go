@@ -30,6 +30,8 @@ type details struct {
 	many  map[string][]string
 	named map[string]bool // the names in many of Attributes
 	fault error           // of the request
+
+	missing error // that the table does not exist, whose keys are therefore not known
 }
 
 // The condition keys that permissions have, without their service.

@@ -105,18 +105,20 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 	return found, true, err
 }
 
-// itemPermission returns the permission for items of a table or an index.
+// itemPermission returns the permission for items of a table or an index. The keys of a table
+// that does not exist are not known: then there are no values of the key.
 func (s *Service) itemPermission(ctx context.Context, action, table, index string, of func(*schema.Table) (details, error)) permission {
 	arn := s.tableARN(ctx, table)
 	if index != "" {
 		arn += "/index/" + index
 	}
 	return permission{action: "dynamodb:" + action, resource: arn, table: table, details: func() (details, error) {
-		t, err := s.DB.Table(table)
-		if err != nil {
-			return details{}, err // its keys are not known
+		t, missing := s.DB.Table(table)
+		if missing != nil {
+			t = &schema.Table{}
 		}
 		d, err := of(t)
+		d.missing = missing
 		return d, cmp.Or(err, d.fault)
 	}}
 }
@@ -265,6 +267,9 @@ func (s *Service) queryDetails(t *schema.Table, in *api.Query) (details, error) 
 		if x, ok := t.Index(*in.IndexName); ok {
 			key = x.Key
 		}
+	}
+	if len(key.Partition) == 0 {
+		return d, nil // there is no table
 	}
 	found, err := keys.Keys(key.Partition, key.Sort)
 	if err != nil {
@@ -487,6 +492,9 @@ func (d *details) selects(t *schema.Table, st *partiql.Select) {
 // is read.
 func (d *details) where(key schema.Key, where expr.Test) (selects bool) {
 	d.paths(expr.NewCondition(where).Paths())
+	if len(key.Partition) == 0 {
+		return false // there is no table
+	}
 	chosen := make([][]item.Value, len(key.Partition))
 	lookups := 1
 	for i, a := range key.Partition {
