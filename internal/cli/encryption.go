@@ -22,13 +22,13 @@ import (
 
 // encryptionKeyVar adds the flag --encryption-key.
 func encryptionKeyVar(cmd *cobra.Command, key *string, usage string) {
-	cmd.Flags().StringVar(key, "encryption-key", "", usage+": a file, or command: and a command line that prints it; see docs/encryption.md")
+	cmd.Flags().StringVar(key, "encryption-key", "", usage+": a file, or command: and a command line that prints it; preview, see docs/encryption.md")
 }
 
 func encryptionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
-		Short: "Manage the encryption of data folders and backups",
+		Short: "Manage the encryption of data folders and backups (preview)",
 	}
 	cmd.AddCommand(newKeyCommand(), encryptionStatusCommand(), encryptionEnableCommand(), encryptionDisableCommand(), encryptionRotateCommand())
 	return cmd

@@ -101,6 +101,9 @@ func NewKeyText() string {
 const maxKeyText = 4 << 10
 
 func readKeyFile(path string) ([]byte, error) {
+	if key, err := decodeKey([]byte(path)); err == nil && len(key) == KeyBytes {
+		return nil, errors.New("this is a key, and not the name of a file that has one")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -119,7 +122,7 @@ func readKeyFile(path string) ([]byte, error) {
 func runKeyCommand(ctx context.Context, line string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	var out, errs bytes.Buffer
+	out, errs := boundedBuffer{most: maxKeyText}, boundedBuffer{most: maxKeyText}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
 	err := cmd.Run()
@@ -132,6 +135,17 @@ func runKeyCommand(ctx context.Context, line string) ([]byte, error) {
 		return nil, fmt.Errorf("the command failed: %w: %s", err, text[:min(len(text), most)])
 	}
 	return out.Bytes(), nil
+}
+
+// boundedBuffer keeps the beginning of what is written to it.
+type boundedBuffer struct {
+	bytes.Buffer
+	most int
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
+	return len(p), nil
 }
 
 // decodeKey decodes the text of a key. Its errors do not quote it.

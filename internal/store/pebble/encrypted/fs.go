@@ -98,10 +98,19 @@ func (f *FileSystem) reader(file vfs.File, name string) (vfs.File, error) {
 		return file, nil
 	case !encryption.HasMagic(header) && f.keys.plain:
 		return file, nil
-	case !isTable(name) && (n < len(buf) || isZero(header)):
+	case !isTable(name) && n < len(buf):
 		// A crash has left it without its beginning, of which nothing was synced: otherwise the
 		// sync marks say so.
 		return emptyFile{file}, nil
+	case !isTable(name) && isZero(header):
+		// The same, unless something follows: then its beginning was lost.
+		switch empty, err := isZeroFile(file); {
+		case err != nil:
+			return nil, err
+		case empty:
+			return emptyFile{file}, nil
+		}
+		return nil, damaged(name, "its header is lost, and with it what follows")
 	case !encryption.HasMagic(header):
 		return nil, damaged(name, "it is not encrypted, or its header is damaged")
 	}
@@ -155,6 +164,24 @@ func (emptyFile) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
 
 // Stat describes the file. Its size is zero.
 func (f emptyFile) Stat() (vfs.FileInfo, error) { return statOf(f.File, 0) }
+
+// isZeroFile reports whether a file has nothing but zeros.
+func isZeroFile(file vfs.File) (bool, error) {
+	buf := make([]byte, 64<<10)
+	for at := int64(0); ; {
+		n, err := file.ReadAt(buf, at)
+		if !isZero(buf[:n]) {
+			return false, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		at += int64(n)
+	}
+}
 
 // contentInfo describes a file by the size of its content.
 type contentInfo struct {

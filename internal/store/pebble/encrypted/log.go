@@ -215,7 +215,9 @@ func (r *logReader) next() error {
 			r.read = offset + uint64(len(content))
 			return nil
 		}
-		if left := r.section[min(r.pos, len(r.section)):]; !isZero(left) {
+		// Zeros that are not the padding of a section may be what a disk has lost: Pebble
+		// decides about them as it does without encryption.
+		if left := r.section[min(r.pos, len(r.section)):]; len(left) > partExtraBytes || !isZero(left) {
 			r.torn += uint64(len(left))
 			r.pos = len(r.section)
 		}

@@ -210,6 +210,7 @@ type registryContent struct{ json, mac []byte }
 // readRegistry reads the first copy of the registry that is intact.
 func readRegistry(fs vfs.FS, dir string) (registry, registryContent, error) {
 	absent := 0
+	var failed error // to read a copy, as of a bad sector
 	for _, name := range []string{RegistryName, registryCopyName} {
 		b, err := readSmall(fs, fs.PathJoin(dir, name))
 		if errors.Is(err, iofs.ErrNotExist) {
@@ -217,7 +218,8 @@ func readRegistry(fs vfs.FS, dir string) (registry, registryContent, error) {
 			continue
 		}
 		if err != nil {
-			return registry{}, registryContent{}, err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		if r, content, ok := decodeRegistry(b); ok {
 			if r.Format != registryFormat {
@@ -228,6 +230,9 @@ func readRegistry(fs vfs.FS, dir string) (registry, registryContent, error) {
 	}
 	if absent == 2 {
 		return registry{}, registryContent{}, iofs.ErrNotExist
+	}
+	if failed != nil {
+		return registry{}, registryContent{}, failed
 	}
 	return registry{}, registryContent{}, damaged(fs.PathJoin(dir, RegistryName), "it is damaged, and so is its copy: without the keys in it nothing can be decrypted; restore the file from a copy of the folder, or the tables from backups")
 }

@@ -153,6 +153,10 @@ func (k *KeyRing) Decrypt(progress Progress) error {
 
 // rewrite copies the files that are not encrypted with a key, and replaces them.
 func (k *KeyRing) rewrite(key string, progress Progress, writer func(vfs.File, string) vfs.File) error {
+	// What an interrupted command has left may be plain.
+	if err := k.fs.Remove(k.fs.PathJoin(k.dir, rewritingName)); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return err
+	}
 	files, err := contentFiles(k.fs, k.dir)
 	if err != nil {
 		return err
