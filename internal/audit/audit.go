@@ -1,4 +1,4 @@
-// Package audit writes down who has asked for what: one line of JSON for each request,
+// Package audit records requests and their senders: one line of JSON for each request,
 // with the field names of AWS CloudTrail.
 //
 // A request waits for the log only while its queue is full, and not for longer than a
@@ -73,7 +73,7 @@ type Log struct {
 	size     int64 // of the file
 	pending  int64 // records that are not in the file yet
 	unsynced bool
-	told     int64     // how many of dropped are written down
+	reported int64     // how many of dropped have a record
 	failed   time.Time // when the file could not be written last
 }
 
@@ -185,7 +185,7 @@ func (l *Log) run() {
 				l.check(l.deliver())
 			}
 		case <-tick.C:
-			l.tellDropped()
+			l.reportDropped()
 			if l.unsynced {
 				l.check(l.flush())
 			}
@@ -195,7 +195,7 @@ func (l *Log) run() {
 				case line := <-l.queue:
 					l.write(line)
 				default:
-					l.tellDropped()
+					l.reportDropped()
 					return
 				}
 			}
@@ -322,15 +322,15 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// tellDropped writes down how many records were dropped since it did so last.
-func (l *Log) tellDropped() {
+// reportDropped records how many records were dropped since it did so last.
+func (l *Log) reportDropped() {
 	dropped := l.dropped.Load()
-	if dropped == l.told || !l.failed.IsZero() && time.Since(l.failed) < syncInterval {
+	if dropped == l.reported || !l.failed.IsZero() && time.Since(l.failed) < syncInterval {
 		return
 	}
 	line, err := json.Marshal(&Record{
 		EventVersion: Version, EventTime: time.Now().UTC().Format(time.RFC3339), EventSource: "stator", EventName: "RecordsDropped",
-		EventType: "AuditGap", AdditionalEventData: map[string]any{"dropped": dropped - l.told},
+		EventType: "AuditGap", AdditionalEventData: map[string]any{"dropped": dropped - l.reported},
 	})
 	if err != nil {
 		return
@@ -341,5 +341,5 @@ func (l *Log) tellDropped() {
 		return
 	}
 	l.written.Add(-1)
-	l.told = dropped
+	l.reported = dropped
 }

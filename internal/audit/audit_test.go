@@ -108,7 +108,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// faultyFile is a file whose writes wait for, or fail while, they are told to.
+// faultyFile is a file whose writes wait or fail if a test says so.
 type faultyFile struct {
 	mu     sync.Mutex
 	text   bytes.Buffer

@@ -51,18 +51,18 @@ func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a 
 	if a.Status == 0 {
 		record.ErrorCode = "Disconnected"
 	}
-	var told ops.Audited
+	var audited ops.Audited
 	if of.decoded {
-		told = h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
-		record.RequestParameters, record.ReadOnly = told.Parameters, &told.ReadOnly
+		audited = h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
+		record.RequestParameters, record.ReadOnly = audited.Parameters, &audited.ReadOnly
 	}
-	for _, arn := range told.Resources {
+	for _, arn := range audited.Resources {
 		record.Resources = append(record.Resources, audit.Resource{Type: resourceType(arn), ARN: arn})
 	}
-	if told.Data {
+	if audited.Data {
 		record.EventCategory = "Data"
 	}
-	management := !told.Data
+	management := !audited.Data
 	record.ManagementEvent = &management
 	if r.Secure {
 		record.TLSDetails = &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}

@@ -99,7 +99,7 @@ func OpenKeys(fs vfs.FS, dir string, master *encryption.MasterKey) (*KeyRing, er
 		return nil, &encryption.WrongKeyError{Used: r.Master, Given: master.ID()}
 	}
 	if !hmac.Equal(content.mac, master.MAC(content.json)) {
-		return nil, damaged(fs.PathJoin(dir, RegistryName), "it was changed by somebody without the key")
+		return nil, damaged(fs.PathJoin(dir, RegistryName), "it was changed without the key")
 	}
 	k := &KeyRing{fs: fs, dir: dir, master: master, registry: r, plain: r.Plain, byID: make(map[string]*encryption.DataKey)}
 	for _, w := range r.Keys {
