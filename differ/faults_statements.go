@@ -371,9 +371,9 @@ var statementFaults = []known{
 		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, refuses the statement, too",
 	},
 	{
-		name: "which statement of a transaction is reported", ops: "ExecuteTransaction", stator: "ValidationException: Validation failed in TransactStatements.*",
+		name: "which statement of a transaction is reported", alone: true, ops: "ExecuteTransaction", stator: "ValidationException: Validation failed in TransactStatements.*",
 		when:     func(f *finding) bool { return count(f.Step.Body["TransactStatements"]) > 1 && !f.Other.ok() },
-		evidence: "which fault of several statements is reported is not known",
+		evidence: "which fault of several statements is reported is not known; DynamoDB Local checks the keys of the first statement before it looks at the second",
 	},
 	{
 		name: "nested paths of keys in a statement", witness: nameLocal, ops: "ExecuteStatement|ExecuteTransaction",

@@ -28,6 +28,15 @@ var tableFaults = []known{
 		evidence: "both members are required by the API's model; DynamoDB Local refuses the request, too",
 	},
 	{
+		name: "the key of an index redefines an attribute (DynamoDB Local)", witness: nameLocal, ops: "UpdateTable", stator: "ValidationException: One or more parameter values were invalid: Attributes cannot be redefined.*", other: "ValidationException: invalid attribute, SchemaElement redefined should be of same type as previously defined",
+		evidence: "DynamoDB Local has two messages: this one for the key of another index, stator's for the key of the table, with both schemas; which one AWS has for an index is not known",
+	},
+	{
+		name: "the key of an index redefines an attribute (dynoxide)", witness: nameDynoxide, ops: "UpdateTable", stator: "ValidationException: One or more parameter values were invalid: Attributes cannot be redefined.*", other: "200",
+		when:     func(f *finding) bool { return f.Third != nil && strings.Contains(f.Third.Text, "redefined") },
+		evidence: "DynamoDB Local rejects the request, too; an attribute has one type in a table",
+	},
+	{
 		name: "two changes of indexes at a time", witness: nameLocal, ops: "UpdateTable|DeleteTable|CreateTable", stator: "200", other: "(?:LimitExceededException: Subscriber limit exceeded|ResourceInUseException).*",
 		evidence: "an index is ready when stator's reply arrives (docs/differences.md)",
 	},
