@@ -113,7 +113,7 @@ func Defaults() Options {
 		Home: home.Options{Model: Model},
 		OCR:  "tesseract", OCRLanguages: "eng",
 		Names:     session.DefaultNames(),
-		Retention: 30 * 24 * time.Hour,
+		Retention: table.DefaultRetention,
 		Lease:     30 * time.Second,
 		AtOnce:    4,
 		Attempts:  5,

@@ -29,7 +29,8 @@ type Store struct {
 	DB    *dynamodb.Client
 	Table string
 
-	// Retention is how long failed documents and batches are listed by status.
+	// Retention is how long failed documents and batches are listed by status. It defaults
+	// to DefaultRetention.
 	Retention time.Duration
 
 	// Abandoned is how long the creation of a large batch may make no progress
@@ -44,9 +45,12 @@ type Store struct {
 	Now func() time.Time
 }
 
+// DefaultRetention is how long failed documents and batches are listed.
+const DefaultRetention = 30 * 24 * time.Hour
+
 // New returns a store with default settings.
 func New(db *dynamodb.Client) *Store {
-	return &Store{DB: db, Table: Name, Retention: 30 * 24 * time.Hour, Abandoned: 15 * time.Minute, Grace: 3 * time.Minute, Now: time.Now}
+	return &Store{DB: db, Table: Name, Retention: DefaultRetention, Abandoned: 15 * time.Minute, Grace: 3 * time.Minute, Now: time.Now}
 }
 
 // ErrNotFound is returned for something that does not exist, or belongs to another

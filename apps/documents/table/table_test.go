@@ -546,7 +546,7 @@ func TestRetention(t *testing.T) {
 			t.Errorf("clear: again at %v, %v", again, err)
 		}
 	}
-	w.clock.Pass(w.Retention - time.Hour)
+	w.clock.Pass(30*24*time.Hour - time.Hour)
 	clear(true)
 	if got := w.entries(t, "GSI2"); got != 4+2+1 {
 		t.Errorf("before the time GSI2 has %d entries", got)
@@ -571,7 +571,7 @@ func TestRetention(t *testing.T) {
 	if got := w.entries(t, "GSI2"); got != 1+2+1 {
 		t.Errorf("GSI2 has %d entries, want the one tried again, two to review, and the batch", got)
 	}
-	w.clock.Pass(w.Retention)
+	w.clock.Pass(30 * 24 * time.Hour)
 	clear(false)
 	if got := w.entries(t, "GSI2"); got != 2 {
 		t.Errorf("GSI2 has %d entries, want the two to review", got)
@@ -660,7 +660,11 @@ func TestInvitations(t *testing.T) {
 	if i, err = w.Invitation(ctx, code); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Pass(InvitationLife)
+	w.clock.Pass(3*24*time.Hour - time.Minute)
+	if _, err := w.Invitation(ctx, code); err != nil {
+		t.Errorf("a minute before it expires: %v", err)
+	}
+	w.clock.Pass(time.Minute)
 	if _, err := w.Invitation(ctx, code); !errors.Is(err, ErrNotFound) {
 		t.Errorf("expired: %v", err)
 	}
