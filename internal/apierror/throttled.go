@@ -41,6 +41,13 @@ func OnDemandMaxExceeded() *Error {
 	return fault("ThrottlingException", "Throughput exceeds the maximum OnDemandThroughput configured on table or index")
 }
 
+// AccountExceeded is a request that exceeds the account's quota for an on-demand table
+// or index, which does not scale further.
+func AccountExceeded() *Error {
+	return fault("RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account. "+
+		"To request a limit increase, contact AWS Support at https://aws.amazon.com/support.")
+}
+
 // IsThrottling reports whether a request was rejected because there were too many.
 func IsThrottling(e *Error) bool {
 	switch e.Code {

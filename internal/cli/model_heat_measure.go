@@ -59,6 +59,8 @@ var heatMetrics = map[string]heat.Counter{
 	"write_key_range_throughput_throttle_events":     {Limit: throttle.KeyRange, Write: true},
 	"read_max_on_demand_throughput_throttle_events":  {Limit: throttle.OnDemandMax},
 	"write_max_on_demand_throughput_throttle_events": {Limit: throttle.OnDemandMax, Write: true},
+	"read_account_limit_throttle_events":             {Limit: throttle.Account},
+	"write_account_limit_throttle_events":            {Limit: throttle.Account, Write: true},
 }
 
 // heatCounters reads the metrics of a server.

@@ -213,8 +213,8 @@ func (d *DB) Consumed(table, index string, write bool, minute time.Time) (units 
 
 // throttleNames are the names of the measurements of throttled requests.
 var throttleNames = map[throttle.Kind]map[throttle.Limit]string{
-	throttle.Read:  {"": meter.ReadThrottles, throttle.Provisioned: meter.ReadProvisioned, throttle.KeyRange: meter.ReadKeyRange, throttle.OnDemandMax: meter.ReadOnDemandMax},
-	throttle.Write: {"": meter.WriteThrottles, throttle.Provisioned: meter.WriteProvisioned, throttle.KeyRange: meter.WriteKeyRange, throttle.OnDemandMax: meter.WriteOnDemandMax},
+	throttle.Read:  {"": meter.ReadThrottles, throttle.Provisioned: meter.ReadProvisioned, throttle.KeyRange: meter.ReadKeyRange, throttle.OnDemandMax: meter.ReadOnDemandMax, throttle.Account: meter.ReadAccount},
+	throttle.Write: {"": meter.WriteThrottles, throttle.Provisioned: meter.WriteProvisioned, throttle.KeyRange: meter.WriteKeyRange, throttle.OnDemandMax: meter.WriteOnDemandMax, throttle.Account: meter.WriteAccount},
 }
 
 // countThrottled counts a request to a table, or an action of one, that exceeds a limit.

@@ -38,6 +38,8 @@ const (
 	WriteKeyRange     = "WriteKeyRangeThroughputThrottleEvents"
 	ReadOnDemandMax   = "ReadMaxOnDemandThroughputThrottleEvents"
 	WriteOnDemandMax  = "WriteMaxOnDemandThroughputThrottleEvents"
+	ReadAccount       = "ReadAccountLimitThrottleEvents"
+	WriteAccount      = "WriteAccountLimitThrottleEvents"
 	ThrottledRequests = "ThrottledRequests"
 	Latency           = "SuccessfulRequestLatency"
 	ReturnedItems     = "ReturnedItemCount"
@@ -71,6 +73,8 @@ var definitions = func() map[string]Definition {
 		{Name: WriteKeyRange, Unit: Count, Help: "Writes that exceeded the throughput of a partition."},
 		{Name: ReadOnDemandMax, Unit: Count, Help: "Reads that exceeded the maximum of an on-demand table or index."},
 		{Name: WriteOnDemandMax, Unit: Count, Help: "Writes that exceeded the maximum of an on-demand table or index."},
+		{Name: ReadAccount, Unit: Count, Help: "Reads that exceeded the account's quota for an on-demand table or index."},
+		{Name: WriteAccount, Unit: Count, Help: "Writes that exceeded the account's quota for an on-demand table or index."},
 		{Name: ThrottledRequests, Unit: Count, Help: "Requests that were rejected because of a limit of throughput."},
 		{Name: Latency, Unit: Milliseconds, Histogram: true, Help: "Time that successful requests took in the server."},
 		{Name: ReturnedItems, Unit: Count, Help: "Items that queries and scans have returned."},

@@ -50,6 +50,8 @@ func throughputFault(t *db.Throttled) *apierror.Error {
 	switch {
 	case t.Limit == throttle.OnDemandMax:
 		return apierror.OnDemandMaxExceeded()
+	case t.Limit == throttle.Account:
+		return apierror.AccountExceeded()
 	case t.OnDemand && t.Index != "" && t.Kind == throttle.Write:
 		return apierror.OnDemandIndexExceeded()
 	case t.OnDemand:

@@ -257,7 +257,11 @@ func reason(err error, returnOld bool) api.CancellationReason {
 	case !errors.As(err, &fault):
 		panic("a transaction was cancelled by an error that is not a fault: " + err.Error())
 	}
-	return api.CancellationReason{Code: shortCode(fault), Message: fault.Message}
+	code := shortCode(fault)
+	if code == "RequestLimitExceeded" { // not a code of cancellations
+		code = "ThrottlingError"
+	}
+	return api.CancellationReason{Code: code, Message: fault.Message}
 }
 
 // shortCode returns a fault's code as it is in CancellationReasons and in the

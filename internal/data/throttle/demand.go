@@ -6,7 +6,7 @@ import "sync/atomic"
 // much can be consumed.
 const settleMinutes = 30
 
-// maxOnDemand is the quota of an on-demand table or index, in units per second.
+// maxOnDemand is the account's quota for each on-demand table or index, in units per second.
 const maxOnDemand = 40_000
 
 // demand follows what an on-demand table or index consumes.

@@ -49,6 +49,7 @@ const (
 	Provisioned Limit = "ProvisionedThroughputExceeded"
 	KeyRange    Limit = "KeyRangeThroughputExceeded"
 	OnDemandMax Limit = "MaxOnDemandThroughputExceeded"
+	Account     Limit = "AccountLimitExceeded" // the quota of an on-demand table or index
 )
 
 // Reason returns the reason, as ThrottlingReasons names it.
@@ -144,11 +145,7 @@ func (t *Table) AdmitAfter(now time.Duration, kind Kind, at Place, units float64
 		return err
 	}
 	r := t.resource(at.Index)
-	limit := Provisioned
-	if r.onDemand.Load() {
-		limit = KeyRange
-	}
-	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load()}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: r.rateLimit(kind), OnDemand: r.onDemand.Load()}
 }
 
 // Units returns how many units can be consumed at a place at once.
@@ -383,14 +380,23 @@ func (r *metered) exceeded(now time.Duration, kind Kind, hash uint64) *Exceeded 
 	case !k.ceiling.admits(now):
 		limit = OnDemandMax
 	case !k.rate.admits(now):
-		limit = Provisioned
-		if r.onDemand.Load() {
-			limit = KeyRange
-		}
+		limit = r.rateLimit(kind)
 	case !r.parts.Load().of(hash).limits[kind].admits(now):
 		limit, ofPartition = KeyRange, true
 	default:
 		return nil
 	}
 	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load(), Partition: ofPartition}
+}
+
+// rateLimit is the kind of limit that the rate is: what is provisioned, or the level of
+// on-demand, which rises until it has reached the account's quota.
+func (r *metered) rateLimit(kind Kind) Limit {
+	switch {
+	case !r.onDemand.Load():
+		return Provisioned
+	case r.kinds[kind].rate.rate.Load() >= maxOnDemand:
+		return Account
+	}
+	return KeyRange
 }

@@ -222,6 +222,25 @@ func TestOnDemandMaximum(t *testing.T) {
 	w.expect(Write, Place{}, 1000, 1000, "") // bursts pass
 }
 
+// The level of an on-demand table does not rise above the account's quota.
+func TestAccountLimit(t *testing.T) {
+	warm := schema.Throughput{Read: 12_000, Write: 40_000}
+	w := newWorld(t, schema.Table{OnDemand: true, Warm: warm})
+	spread := func(i int) Place { return Place{Hash: uint64(i) * 0x9e3779b97f4a7c15} } // even
+	for i := range 40_000 {
+		w.Charge(w.now, Write, spread(i), 1)
+	}
+	w.expect(Write, spread(1), 10, 0, "TableWriteAccountLimitExceeded")
+	if e, ok := w.AdmitAfter(w.now+time.Second/2, Write, spread(1), 50_000).(*Exceeded); !ok || e.Limit != Account {
+		t.Errorf("after other writes of a batch: %v", e)
+	}
+	w.expect(Read, Place{}, 100, 100, "")
+	for i := range 12_000 {
+		w.Charge(w.now, Read, spread(i), 1)
+	}
+	w.expect(Read, spread(1), 10, 0, "TableReadKeyRangeThroughputExceeded") // it can still rise
+}
+
 // hammer sends as many writes as are admitted, for some minutes, to keys in turn.
 func (w *world) hammer(minutes int, hashes ...uint64) (perSecond float64) {
 	done := 0

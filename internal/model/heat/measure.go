@@ -214,7 +214,7 @@ func (c *Comparison) compare(s *simulator, measured map[Counter]float64) {
 			continue
 		}
 		c.Rows = append(c.Rows, row)
-		for _, limit := range []throttle.Limit{throttle.Provisioned, throttle.KeyRange, throttle.OnDemandMax} {
+		for _, limit := range []throttle.Limit{throttle.Provisioned, throttle.KeyRange, throttle.OnDemandMax, throttle.Account} {
 			e := throttle.Exceeded{Index: r.index, Kind: r.kind, Limit: limit}
 			row.Reason, row.Forecast, row.Measured = e.Reason(), r.reasons[e.Reason()], measured[Counter{r.table, r.index, r.write, limit}]
 			if row.Forecast != 0 || row.Measured != 0 {
