@@ -87,6 +87,10 @@ var statementFaults = []known{
 		evidence: "DynamoDB Local, which has Amazon's own PartiQL library, parses the statement",
 	},
 	{
+		name: "IS NULL (dynoxide)", alone: true, witness: nameDynoxide, ops: ".*Statement|ExecuteTransaction", places: "outcome|TableName only in the first", other: "ValidationException: Statement wasn't well formed, can't be processed: Expected .*MISSING.*'NULL'",
+		evidence: "IS NULL is an operator of the PartiQL reference, and DynamoDB Local parses it; dynoxide knows IS MISSING only",
+	},
+	{
 		name: "order of the faults of a transaction's statements", ops: "ExecuteTransaction", stator: "ValidationException: .*", other: "ValidationException: .*",
 		when:     func(f *finding) bool { return count(f.Step.Body["TransactStatements"]) > 1 },
 		evidence: "which fault of several statements is reported is not known",
