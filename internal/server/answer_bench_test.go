@@ -1,0 +1,149 @@
+//go:build unix
+
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// BenchmarkAnswer answers requests of one connection that needs no system calls, so that
+// its figures are those of the server alone. Its items and requests are those of bench/.
+func BenchmarkAnswer(b *testing.B) {
+	answers(b, stator.Options{}, "PAY_PER_REQUEST\"")
+}
+
+func answers(b *testing.B, o stator.Options, billing string) {
+	db, err := stator.Open(b.Context(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := &loopListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	front := door.New(db.Handler().(door.Handler), &http.Server{Handler: db.Handler()}, slog.New(slog.DiscardHandler))
+	go func() { _ = front.Serve(l) }()
+	b.Cleanup(func() {
+		_ = front.Close()
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	l.send(b, 1, benchRequest("CreateTable", `{"TableName": "Items", "BillingMode": "`+billing+`, "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
+		"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`))
+	const partitions = 64
+	var puts, gets, updates, queries [][]byte
+	for p := range partitions {
+		queries = append(queries, benchRequest("Query", fmt.Sprintf(`{"TableName":"Items","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"p%09d"}}}`, p)))
+		for s := range 10 {
+			key := fmt.Sprintf(`"pk":{"S":"p%09d"},"sk":{"S":"s%03d"}`, p, s)
+			puts = append(puts, benchRequest("PutItem", fmt.Sprintf(`{"TableName":"Items","Item":{%s,"shop":{"S":"g%09d"},"placed":{"N":"%d"},"hits":{"N":"1"},"price":{"N":"19.99"},"paid":{"BOOL":true},"title":{"S":"%s"},"note":{"S":"%s"},"body":{"S":"%s"}}}`,
+				key, s, 1_700_000_001+p, strings.Repeat("t", 40), strings.Repeat("n", 200), strings.Repeat("b", 708))))
+			gets = append(gets, benchRequest("GetItem", `{"TableName":"Items","Key":{`+key+`}}`))
+			updates = append(updates, benchRequest("UpdateItem", `{"TableName":"Items","Key":{`+key+`},"UpdateExpression":"SET hits = hits + :one","ConditionExpression":"attribute_exists(pk) AND hits >= :one","ExpressionAttributeValues":{":one":{"N":"1"}}}`))
+		}
+	}
+	l.send(b, len(puts), puts...)
+	for _, r := range []struct {
+		name     string
+		requests [][]byte
+	}{{"GetItem", gets}, {"Query", queries}, {"PutItem", puts}, {"UpdateItem", updates}} { // reads first: writes leave versions behind
+		b.Run(r.name, func(b *testing.B) {
+			b.ReportAllocs()
+			before := cpuTime(b)
+			l.send(b, b.N, r.requests...)
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+func benchRequest(operation, body string) []byte {
+	return fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: stator-bench\r\nAccept-Encoding: identity\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.%s\r\n"+
+		"Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=%064d\r\nX-Amz-Date: 20260101T000000Z\r\nContent-Length: %d\r\n\r\n%s",
+		operation, 0, len(body), body)
+}
+
+// cpuTime returns the processor time of this process, which a busy machine disturbs less than
+// the time of the clock.
+func cpuTime(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// loopListener accepts connections that have their requests in memory.
+type loopListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *loopListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *loopListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *loopListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8000} }
+
+// send sends n requests over one connection, and waits for the replies, which must be 200.
+func (l *loopListener) send(b *testing.B, n int, requests ...[]byte) {
+	b.Helper()
+	c := &loopConn{requests: requests, left: n, done: make(chan struct{})}
+	l.conns <- c
+	<-c.done
+	if c.failed != "" {
+		b.Fatal(c.failed)
+	}
+}
+
+// loopConn is a connection whose client sends the next of some requests when the server
+// reads, until none are left.
+type loopConn struct {
+	requests [][]byte
+	left, at int
+	failed   string
+	done     chan struct{}
+}
+
+func (c *loopConn) Read(p []byte) (int, error) {
+	if c.left == 0 || c.failed != "" {
+		return 0, io.EOF
+	}
+	c.left--
+	n := copy(p, c.requests[c.at])
+	if c.at++; c.at == len(c.requests) {
+		c.at = 0
+	}
+	return n, nil
+}
+
+func (c *loopConn) Write(p []byte) (int, error) {
+	if c.failed == "" && !bytes.HasPrefix(p, []byte("HTTP/1.1 200")) {
+		c.failed = string(p)
+	}
+	return len(p), nil
+}
+
+func (c *loopConn) Close() error                     { close(c.done); return nil }
+func (c *loopConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *loopConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9} }
+func (c *loopConn) SetDeadline(time.Time) error      { return nil }
+func (c *loopConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *loopConn) SetWriteDeadline(time.Time) error { return nil }
