@@ -11,8 +11,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -176,12 +176,18 @@ func IsAutoScaling(target []byte) bool { return bytes.HasPrefix(target, []byte(a
 func Known(name string) bool { return find(name) != nil }
 
 // find returns the operation of a name, or nil.
-func find(name string) *operation {
-	if name, ok := strings.CutPrefix(name, autoScalingPrefix); ok {
-		return autoScalingOperations[name]
+func find(name string) *operation { return byName[name] }
+
+// byName holds the operations of all services, so that a request looks up one map only.
+var byName = func() map[string]*operation {
+	all := maps.Clone(operations)
+	maps.Copy(all, streamOperations)
+	maps.Copy(all, ownOperations)
+	for name, o := range autoScalingOperations {
+		all[autoScalingPrefix+name] = o
 	}
-	return cmp.Or(operations[name], streamOperations[name], ownOperations[name])
-}
+	return all
+}()
 
 // Find returns the name of the operation that an X-Amz-Target asks for.
 func Find(target []byte) (name string, ok bool) {
