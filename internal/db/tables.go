@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -42,6 +43,10 @@ type table struct {
 	limits *throttle.Table // nil if requests are not throttled
 	series *tableSeries
 	rules  tableRules
+
+	// created is set once a request has found that the creation is over, so that others need
+	// not read the clock: the description says CREATING until it is changed.
+	created atomic.Bool
 
 	// inUse is held for reading by writes. To wait for the writes that use an
 	// older description, lock it for writing.
@@ -83,10 +88,22 @@ func (d *DB) use(name string) (*table, error) {
 // useNow is use without waiting until the table is settled.
 func (d *DB) useNow(name string) (*table, error) {
 	t, ok := d.find(name)
-	if !ok || t.State == schema.Deleting || t.State == schema.Creating && d.status(t.Table) == schema.Creating {
+	if !ok || t.State == schema.Deleting || t.State == schema.Creating && !d.isCreated(t) {
 		return nil, apierror.NoTable()
 	}
 	return t, nil
+}
+
+// isCreated reports whether the creation of a table is over.
+func (d *DB) isCreated(t *table) bool {
+	if t.created.Load() {
+		return true
+	}
+	created := d.status(t.Table) != schema.Creating
+	if created {
+		t.created.Store(true)
+	}
+	return created
 }
 
 // Table returns the description of a table whose items can be read and written
