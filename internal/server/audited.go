@@ -30,17 +30,17 @@ const (
 
 // audit writes a request down. It says of an error why access was denied, and of others their
 // code only: their messages may have values of items.
-func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a *door.Reply, arrived time.Time) {
+func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a *door.Reply) {
 	defer func() {
 		if p := recover(); p != nil { // the reply is right, and the request is in the log
 			h.logPanic(r, a, p)
-			h.auditLog.Record(&audit.Record{EventVersion: audit.Version, EventTime: arrived.UTC().Format(time.RFC3339), EventName: of.operation, RequestID: string(a.ID[:]), EventType: "AwsApiCall"})
+			h.auditLog.Record(&audit.Record{EventVersion: audit.Version, EventTime: of.arrived.UTC().Format(time.RFC3339), EventName: of.operation, RequestID: string(a.ID[:]), EventType: "AwsApiCall"})
 		}
 	}()
 	name := of.operation[strings.LastIndexByte(of.operation, '.')+1:]
 	agent := r.Header("User-Agent")
 	record := &audit.Record{
-		EventVersion: audit.Version, EventTime: arrived.UTC().Format(time.RFC3339), EventSource: eventSource(r.Header("X-Amz-Target")), EventName: name,
+		EventVersion: audit.Version, EventTime: of.arrived.UTC().Format(time.RFC3339), EventSource: eventSource(r.Header("X-Amz-Target")), EventName: name,
 		AWSRegion: of.signer.Region, SourceIPAddress: r.Remote, UserAgent: string(agent[:min(len(agent), maxAgent)]),
 		UserIdentity: h.auditedIdentity(of, r), ErrorCode: of.code, RequestID: string(a.ID[:]), EventID: newEventID(),
 		EventType: "AwsApiCall", EventCategory: "Management",

@@ -160,7 +160,7 @@ func (h *Handler) panicked(r *door.Request, a *door.Reply) {
 		h.rejectCloudWatch(a, protocol, internal(""))
 		return
 	}
-	h.fault(a, typeAmazon, &apiRequest{}, internal(""))
+	h.fault(a, &apiRequest{media: typeAmazon}, internal(""))
 }
 
 // newID returns the id of a request, of letters and digits as DynamoDB's are.
@@ -180,101 +180,128 @@ func newID() (id [52]byte) {
 // post answers one request of the API.
 func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 	arrived := time.Now()
-	if protocol, operation, ok := metricsRequest(r); ok {
-		h.cloudWatch(ctx, r, a, protocol, operation)
-		return
+	target := r.Header("X-Amz-Target")
+	name, known := ops.Find(target)
+	if !known || r.Path != "/" {
+		if protocol, operation, ok := metricsRequest(r); ok {
+			h.cloudWatch(ctx, r, a, protocol, operation)
+			return
+		}
 	}
 	media, ok := mediaType(r)
 	if !ok {
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 		return
 	}
-	body, whole := r.Whole()
-	var held *admission.Reservation
-	defer func() { held.Release() }()
-	if !whole {
-		var err error
-		if body, held, err = h.readBody(ctx, r); err != nil {
-			h.unread(ctx, a, media, &apiRequest{}, err)
-			return
-		}
+	of := apiRequest{operation: name, media: media, arrived: arrived}
+	defer func() { of.held.Release() }()
+	if err := h.readWhole(ctx, r, &of); err != nil {
+		h.unread(ctx, a, &apiRequest{media: media}, err)
+		return
 	}
-	target := r.Header("X-Amz-Target")
-	name, known := ops.Find(target)
-	streamed := isStreamed(target)
-	if streamed {
-		name, known = string(target), true
+	if isStreamed(target) {
+		of.operation, of.streamed, known = string(target), true, true
 	}
 	if !known || r.Repeats("X-Amz-Target") {
 		fault := apierror.UnknownOperation()
 		if string(target) == TargetPromote {
 			fault = notStandby()
 		}
-		h.fault(a, media, &apiRequest{}, fault)
+		h.fault(a, &apiRequest{media: media}, fault)
 		return
 	}
-	of := apiRequest{operation: name}
-	if h.tracer != nil && !streamed {
-		of.trace = h.startSpan(arrived, r, name)
+	h.answerKnown(ctx, r, a, &of)
+}
+
+// readWhole reads the body of a request, unless the door has.
+func (h *Handler) readWhole(ctx context.Context, r *door.Request, of *apiRequest) (err error) {
+	whole := false
+	if of.body, whole = r.Whole(); !whole {
+		of.body, of.held, err = h.readBody(ctx, r)
+	}
+	return err
+}
+
+// answerKnown answers a request whose operation is known. It is traced and audited, whatever
+// its reply.
+func (h *Handler) answerKnown(ctx context.Context, r *door.Request, a *door.Reply, of *apiRequest) {
+	if h.tracer != nil && !of.streamed {
+		of.trace = h.startSpan(of.arrived, r, of.operation)
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			h.logPanic(r, a, p)
-			h.fault(a, media, &of, internal(""))
+			h.fault(a, of, internal(""))
 		}
 		if of.trace != nil {
-			h.endSpan(&of, a)
+			h.endSpan(of, a)
 		}
 		if h.auditLog != nil {
-			h.audit(ctx, &of, r, a, arrived)
+			h.audit(ctx, of, r, a)
 		}
 	}()
-	signer, err := h.signer(ctx, r, body, serviceOf(target))
+	if err := h.authenticate(ctx, r, of); err != nil {
+		h.fail(ctx, a, of, err)
+		return
+	}
+	if err := h.decodeContent(ctx, r, of); err != nil {
+		h.unread(ctx, a, of, err)
+		return
+	}
+	var err error
+	if of.streamed {
+		err = h.stream(ctx, r, a, of)
+	} else {
+		err = h.run(ctx, r, a, of)
+	}
 	if err != nil {
-		h.fail(ctx, a, media, &of, err)
-		return
+		h.fail(ctx, a, of, err)
 	}
-	of.signer = signer
-	if err := h.access.checkRegion(signer); err != nil {
-		h.fail(ctx, a, media, &of, err)
-		return
+}
+
+// authenticate finds the signer of a request.
+func (h *Handler) authenticate(ctx context.Context, r *door.Request, of *apiRequest) (err error) {
+	if of.signer, err = h.signer(ctx, r, of.body, serviceOf(r.Header("X-Amz-Target"))); err != nil {
+		return err
 	}
+	return h.access.checkRegion(of.signer)
+}
+
+// decodeContent decodes a body with a Content-Encoding. It runs after authenticate: the
+// signature is of the bytes as they were sent.
+func (h *Handler) decodeContent(ctx context.Context, r *door.Request, of *apiRequest) (err error) {
 	if encoding := r.ContentEncoding(); len(encoding) > 0 {
-		// After the signature, which is of the bytes as they were sent.
-		if body, held, err = h.decompress(ctx, encoding, body, held); err != nil {
-			h.unread(ctx, a, media, &of, err)
-			return
-		}
+		of.body, of.held, err = h.decompress(ctx, encoding, of.body, of.held)
 	}
-	if streamed {
-		err := h.permit(ctx, r, a, signer, "stator:"+strings.TrimPrefix(name, "Stator."))
-		if err == nil {
-			err = h.answerStreamed(ctx, name, body, a)
-		}
-		if err != nil {
-			h.fail(ctx, a, media, &of, err)
-		}
-		return
+	return err
+}
+
+// stream answers a request with a stream.
+func (h *Handler) stream(ctx context.Context, r *door.Request, a *door.Reply, of *apiRequest) error {
+	if err := h.permit(ctx, r, a, of.signer, "stator:"+strings.TrimPrefix(of.operation, "Stator.")); err != nil {
+		return err
 	}
-	caller := ops.Caller{Region: signer.Region, Host: r.Host, Room: &a.Room, Arrived: arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
+	return h.answerStreamed(ctx, of.operation, of.body, a)
+}
+
+// run decodes and executes an operation.
+func (h *Handler) run(ctx context.Context, r *door.Request, a *door.Reply, of *apiRequest) (err error) {
+	caller := ops.Caller{Region: of.signer.Region, Host: r.Host, Room: &a.Room, Arrived: of.arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
 	if h.access != nil {
-		h.access.identify(&caller, r, a, signer)
+		h.access.identify(&caller, r, a, of.signer)
 	}
 	if of.trace != nil {
 		caller.Used = of.trace.used
 	}
-	ctx = ops.WithCaller(ctx, caller)
-	request, err := h.decode(ctx, name, body)
-	of.request = request
-	if err == nil {
-		of.decoded = true
-		err = h.execute(ctx, request, a)
+	if of.request, err = h.decode(ctx, of.operation, of.body); err != nil {
+		return err
 	}
-	if err != nil {
-		h.fail(ctx, a, media, &of, err)
-		return
+	of.decoded = true
+	if err := h.execute(ops.WithCaller(ctx, caller), of.request, a); err != nil {
+		return err
 	}
-	send(a, media, http.StatusOK)
+	send(a, of.media, http.StatusOK)
+	return nil
 }
 
 // execute executes a request when there is a slot for it. A request that turns out
@@ -331,6 +358,11 @@ func mediaType(r *door.Request) (string, bool) {
 // apiRequest is a request as far as it is known, for errors, traces and the audit log.
 type apiRequest struct {
 	operation     string
+	streamed      bool   // it is answered with a stream
+	media         string // of the reply
+	arrived       time.Time
+	body          []byte
+	held          *admission.Reservation // of the body
 	signer        auth.Signer
 	request       ops.Request
 	decoded       bool           // the request is whole
@@ -347,14 +379,14 @@ func (r *apiRequest) failed(code, message string) {
 }
 
 // unread answers a request whose body could not be read.
-func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, of *apiRequest, err error) {
+func (h *Handler) unread(ctx context.Context, a *door.Reply, of *apiRequest, err error) {
 	var fault *apierror.Error
 	switch {
 	case errors.Is(err, door.ErrTooLarge):
 		of.failed("RequestEntityTooLargeException", "")
 		plain(a, http.StatusRequestEntityTooLarge, "<RequestEntityTooLargeException/>\n")
 	case errors.As(err, &fault):
-		h.fault(a, media, of, fault)
+		h.fault(a, of, fault)
 	case ctx.Err() != nil: // the client has disconnected
 	default:
 		of.failed("SerializationException", "")
@@ -363,9 +395,9 @@ func (h *Handler) unread(ctx context.Context, a *door.Reply, media string, of *a
 }
 
 // fail answers a fault of the customer, or logs a failure of ours.
-func (h *Handler) fail(ctx context.Context, a *door.Reply, media string, of *apiRequest, err error) {
+func (h *Handler) fail(ctx context.Context, a *door.Reply, of *apiRequest, err error) {
 	if fault := h.faultOf(ctx, a, of.operation, err); fault != nil {
-		h.fault(a, media, of, fault)
+		h.fault(a, of, fault)
 	}
 }
 
@@ -422,10 +454,10 @@ func internal(message string) *apierror.Error {
 }
 
 // fault answers a request of the API with an error, which it counts.
-func (h *Handler) fault(a *door.Reply, media string, of *apiRequest, e *apierror.Error) {
+func (h *Handler) fault(a *door.Reply, of *apiRequest, e *apierror.Error) {
 	h.count(e, of)
 	of.failed(e.Code, e.Message)
-	sendFault(a, media, e)
+	sendFault(a, of.media, e)
 }
 
 // sendFault answers with an error.
