@@ -430,14 +430,14 @@ type callerKey struct{}
 // callerContext is a context that carries the caller of a request.
 type callerContext struct {
 	context.Context
-	caller Caller
+	caller *Caller
 }
 
 // Value returns the caller, its room or its bill, without another context for each.
 func (c *callerContext) Value(key any) any {
 	switch key.(type) {
 	case callerKey:
-		return &c.caller
+		return c.caller
 	case buffer.RoomKey:
 		return c.caller.Room
 	case db.BillKey:
@@ -447,7 +447,11 @@ func (c *callerContext) Value(key any) any {
 }
 
 // WithCaller returns a context that carries the caller of a request.
-func WithCaller(ctx context.Context, c Caller) context.Context { return &callerContext{ctx, c} }
+func WithCaller(ctx context.Context, c Caller) context.Context { return Carry(ctx, &c) }
+
+// Carry is WithCaller for a caller whose memory is used again after the request: nothing else
+// may keep it.
+func Carry(ctx context.Context, c *Caller) context.Context { return &callerContext{ctx, c} }
 
 // carriedBy returns the caller that a context carries, or nil.
 func carriedBy(ctx context.Context) *Caller {

@@ -19,6 +19,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -193,9 +194,10 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		plain(a, http.StatusNotFound, "<UnknownOperationException/>\n")
 		return
 	}
-	of := apiRequest{operation: name, media: media, arrived: arrived}
-	defer func() { of.held.Release() }()
-	if err := h.readWhole(ctx, r, &of); err != nil {
+	of := apiRequests.Get().(*apiRequest)
+	defer of.end()
+	of.operation, of.media, of.arrived = name, media, arrived
+	if err := h.readWhole(ctx, r, of); err != nil {
 		h.unread(ctx, a, &apiRequest{media: media}, err)
 		return
 	}
@@ -210,7 +212,7 @@ func (h *Handler) post(ctx context.Context, r *door.Request, a *door.Reply) {
 		h.fault(a, &apiRequest{media: media}, fault)
 		return
 	}
-	h.answerKnown(ctx, r, a, &of)
+	h.answerKnown(ctx, r, a, of)
 }
 
 // readWhole reads the body of a request, unless the door has.
@@ -286,9 +288,11 @@ func (h *Handler) stream(ctx context.Context, r *door.Request, a *door.Reply, of
 
 // run decodes and executes an operation.
 func (h *Handler) run(ctx context.Context, r *door.Request, a *door.Reply, of *apiRequest) (err error) {
-	caller := ops.Caller{Region: of.signer.Region, Host: r.Host, Room: &a.Room, Arrived: of.arrived, Uncounted: len(r.Header(workload.UncountedHeader)) > 0}
+	caller := &of.caller
+	caller.Region, caller.Host, caller.Room, caller.Arrived = of.signer.Region, r.Host, &a.Room, of.arrived
+	caller.Uncounted = len(r.Header(workload.UncountedHeader)) > 0
 	if h.access != nil {
-		h.access.identify(&caller, r, a, of.signer)
+		h.access.identify(caller, r, a, of.signer)
 	}
 	if of.trace != nil {
 		caller.Used = of.trace.used
@@ -297,7 +301,7 @@ func (h *Handler) run(ctx context.Context, r *door.Request, a *door.Reply, of *a
 		return err
 	}
 	of.decoded = true
-	if err := h.execute(ops.WithCaller(ctx, caller), of.request, a); err != nil {
+	if err := h.execute(ops.Carry(ctx, caller), of.request, a); err != nil {
 		return err
 	}
 	send(a, of.media, http.StatusOK)
@@ -368,6 +372,18 @@ type apiRequest struct {
 	decoded       bool           // the request is whole
 	trace         *tracedRequest // nil if it is not traced
 	code, message string         // of the error that it is answered with
+
+	caller ops.Caller
+}
+
+// apiRequests keeps the memory of requests, of which an ops.Caller is the largest part.
+var apiRequests = sync.Pool{New: func() any { return new(apiRequest) }}
+
+// end releases the memory of a request.
+func (r *apiRequest) end() {
+	r.held.Release()
+	*r = apiRequest{}
+	apiRequests.Put(r)
 }
 
 // failed records the error that a request is answered with.
