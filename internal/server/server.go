@@ -123,7 +123,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		}
 	}()
 	switch {
-	case !h.acceptsHost(r.Host):
+	case !h.acceptsHostOf(r):
 		rejectHost(a)
 	case fromForeignPage(r):
 		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
@@ -167,13 +167,14 @@ func (h *Handler) panicked(r *door.Request, a *door.Reply) {
 // newID returns the id of a request, of letters and digits as DynamoDB's are.
 func newID() (id [52]byte) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-	bits := uint64(0)
-	for i := range id {
-		if i%12 == 0 { // each letter takes five bits
-			bits = rand.Uint64()
+	for rest := id[:]; len(rest) > 0; {
+		n := min(12, len(rest)) // each letter takes five bits
+		bits := rand.Uint64()
+		for i := range rest[:n] {
+			rest[i] = letters[bits%32]
+			bits >>= 5
 		}
-		id[i] = letters[bits%32]
-		bits >>= 5
+		rest = rest[n:]
 	}
 	return id
 }
@@ -344,7 +345,11 @@ func (h *Handler) decodeLarge(ctx context.Context, name string, body []byte) (re
 // mediaType is the media type of the reply; not ok if the request does not have a
 // media type of the API. Only Application Auto Scaling has version 1.1.
 func mediaType(r *door.Request) (string, bool) {
-	media, _, _ := bytes.Cut(r.Header("Content-Type"), []byte(";"))
+	sent := r.Header("Content-Type")
+	if string(sent) == typeAmazon { // as SDKs send it
+		return typeAmazon, true
+	}
+	media, _, _ := bytes.Cut(sent, []byte(";"))
 	media = bytes.TrimSpace(media)
 	switch {
 	case bytes.EqualFold(media, []byte(typeAmazon)):

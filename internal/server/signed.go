@@ -38,6 +38,9 @@ func (h *Handler) Verified(v *auth.Verifier) *Handler {
 // signer returns the signer of a request to a service. If signatures are verified, it hashes the
 // body as it was sent; small bodies do not wait for large ones.
 func (h *Handler) signer(ctx context.Context, r *door.Request, body []byte, service string) (auth.Signer, error) {
+	if m := h.memoryOf(r); m != nil && h.verifier == nil {
+		return m.signer.Read(r.Header, r.Query) // the door reads no request with several signatures
+	}
 	if h.verifier == nil || len(body) < admission.LargeBytes {
 		return readSigner(h.verifier, r, body, service)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Signer is the signer that a request names.
 type Signer struct {
-	AccessKey []byte // shares memory with the header
+	AccessKey []byte // it may share memory with the header
 	Region    string
 	Principal string // the ARN of the key's owner; empty if the signature is not verified
 }
@@ -33,6 +33,42 @@ func Read(header func(name string) []byte, query string) (Signer, error) {
 	}
 	return signer(a.credential), nil
 }
+
+// Reader is Read for the requests of one connection. It remembers the last signer, since most
+// requests of a connection differ in their signature only. It is not safe for concurrent use.
+type Reader struct {
+	prefix []byte // the last header, up to its signature
+	signer Signer
+}
+
+// Read finds the signer of a request. It does not verify the signature.
+func (r *Reader) Read(header func(name string) []byte, query string) (Signer, error) {
+	text := header("Authorization")
+	if r.prefix != nil && query == "" && bytes.HasPrefix(text, r.prefix) && separator(text[len(r.prefix):]) < 0 && len(dateOf(header)) > 0 {
+		return r.signer, nil
+	}
+	s, err := Read(header, query)
+	if err == nil && query == "" {
+		r.remember(text, s)
+	}
+	return s, err
+}
+
+// remember remembers a signer if the signature is the last part of its header: then the signer
+// depends on the other parts only.
+func (r *Reader) remember(text []byte, s Signer) {
+	const last = "Signature="
+	i := bytes.LastIndex(text, []byte(last))
+	if i <= 0 || separator(text[i-1:i]) < 0 || separator(text[i:]) >= 0 || i > maxRemembered {
+		return
+	}
+	r.prefix = bytes.Clone(text[:i+len(last)])
+	s.AccessKey = bytes.Clone(s.AccessKey)
+	r.signer = s
+}
+
+// maxRemembered is the size of a header up to which it is remembered; SDKs send about 200 bytes.
+const maxRemembered = 1024
 
 // Repeated is the fault of a request with more than one Authorization header.
 func Repeated() error {
@@ -75,11 +111,17 @@ func (a *authorization) find(header func(name string) []byte, query string) erro
 	if !bytes.HasPrefix(text, []byte("AWS4-")) {
 		return fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")
 	}
-	if a.date = header("X-Amz-Date"); len(a.date) == 0 {
-		a.date = header("Date")
-	}
+	a.date = dateOf(header)
 	a.readHeader(text)
 	return nil
+}
+
+// dateOf returns the date of a signature in the headers.
+func dateOf(header func(name string) []byte) []byte {
+	if date := header("X-Amz-Date"); len(date) > 0 {
+		return date
+	}
+	return header("Date")
 }
 
 // parameters are required in an Authorization header; missing ones are

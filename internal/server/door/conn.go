@@ -49,6 +49,7 @@ type conn struct {
 	host   string // of the last request; most connections use one host only
 	remote string // the IP address of the client
 	secure bool   // the connection has TLS
+	kept   any    // by the handler
 
 	wasCut atomic.Bool // the body was evicted
 
@@ -193,7 +194,7 @@ func (c *conn) read(r *Request, first bool) verdict {
 		c.host = string(host)
 	}
 	r.Method, r.Path, r.EscapedPath, r.Host = "POST", "/", "/", c.host
-	r.Length, r.Remote, r.Secure = h.length, c.remote, c.secure
+	r.Length, r.Remote, r.Secure, r.Kept = h.length, c.remote, c.secure, &c.kept
 	if h.chunked {
 		r.Length = -1
 	}

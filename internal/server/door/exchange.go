@@ -31,6 +31,10 @@ type Request struct {
 	Remote              string // the IP address of the client; empty if it is not known
 	Secure              bool   // the connection has TLS
 
+	// Kept is where the handler keeps what it knows of the connection. Requests that net/http
+	// has read have none.
+	Kept *any
+
 	web   http.Header // if net/http has read the request
 	head  head        // if the door has read it
 	whole []byte      // the body, if hasWhole
