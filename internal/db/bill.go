@@ -13,6 +13,7 @@ import (
 // The limits of throughput are charged at once, as other requests are admitted by them.
 type Bill struct {
 	d     *DB
+	table *table // the last one that the request has used
 	lines []billLine
 	first [1]billLine // most requests have one, for which no memory is allocated
 }
@@ -42,11 +43,26 @@ func billOf(ctx context.Context) *Bill {
 }
 
 func (b *Bill) add(d *DB, line billLine) {
-	b.d = d
+	b.d, b.table = d, line.table
 	if b.lines == nil {
 		b.lines = b.first[:0]
 	}
 	b.lines = append(b.lines, line)
+}
+
+// uses records the tables of the writes of a request.
+func (b *Bill) uses(tables []*table) {
+	if b != nil && len(tables) > 0 {
+		b.table = tables[0]
+	}
+}
+
+// find returns the table of a name, without looking it up if the request has just used it.
+func (b *Bill) find(d *DB, name string) (*table, bool) {
+	if b != nil && b.table != nil && b.table.Name == name {
+		return b.table, true
+	}
+	return d.find(name)
 }
 
 // expect makes room for this many lines.
@@ -85,5 +101,5 @@ func (b *Bill) Discard() {
 
 func (b *Bill) clear() {
 	clear(b.lines)
-	b.lines = b.lines[:0]
+	b.lines, b.table = b.lines[:0], nil
 }

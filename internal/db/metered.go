@@ -145,10 +145,10 @@ func (s *tableSeries) consume(kind throttle.Kind, index uint16, units float64) {
 type requestSeries struct{ latency, returned *meter.LazySeries }
 
 // CountRequest records how long a successful request took, and how many items it
-// returned; -1 if its operation does not return several.
-func (d *DB) CountRequest(table, operation string, took time.Duration, returned int) {
+// returned; -1 if its operation does not return several. Its bill may be nil.
+func (d *DB) CountRequest(b *Bill, table, operation string, took time.Duration, returned int) {
 	milliseconds := float64(took.Microseconds()) / 1000
-	t, ok := d.find(table)
+	t, ok := b.find(d, table)
 	if !ok {
 		d.meter.Series(meter.ID{Name: meter.Latency, Operation: operation}).Add(milliseconds)
 		return

@@ -81,14 +81,24 @@ func (d *DB) find(name string) (*table, bool) {
 // use returns the table of a name if its items can be read and written now. It
 // waits until the table is settled.
 func (d *DB) use(name string) (*table, error) {
-	d.catalog.waitSettled(name)
-	return d.useNow(name)
+	c := &d.catalog
+	c.mu.RLock() // once: requests on other processors lock it too
+	t, ok := c.tables[name]
+	waits := len(c.unsettled) > 0 && c.unsettled[name] != nil
+	c.mu.RUnlock()
+	if waits {
+		c.waitSettled(name)
+		t, ok = d.find(name)
+	}
+	return d.usable(t, ok)
 }
 
 // useNow is use without waiting until the table is settled.
-func (d *DB) useNow(name string) (*table, error) {
-	t, ok := d.find(name)
-	if !ok || t.State == schema.Deleting || t.State == schema.Creating && !d.isCreated(t) {
+func (d *DB) useNow(name string) (*table, error) { return d.usable(d.find(name)) }
+
+// usable returns a table that was found, if its items can be read and written now.
+func (d *DB) usable(t *table, found bool) (*table, error) {
+	if !found || t.State == schema.Deleting || t.State == schema.Creating && !d.isCreated(t) {
 		return nil, apierror.NoTable()
 	}
 	return t, nil

@@ -160,7 +160,10 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 		// The writes before it are evaluated for their reasons.
 		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
 	}
-	admitted := admission{d: d, bill: billOf(ctx), writes: writes, tables: tables, keys: keys, batch: more.batch, factor: 1}
+	u := plannedUpdate{admission: admission{d: d, bill: billOf(ctx), writes: writes, tables: tables, keys: keys, batch: more.batch, factor: 1},
+		extra: more, count: count, unfit: unfit}
+	admitted := &u.admission
+	admitted.bill.uses(tables)
 	if more.transaction {
 		admitted.factor = 2
 	}
@@ -178,8 +181,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	}
 	declared = append(declared, more.keys...)
 
-	u := plannedUpdate{admission: &admitted, writes: writes, tables: tables, keys: keys, declared: declared, extra: more, now: d.moment(),
-		outcomes: make([]Outcome, len(writes)), count: count, unfit: unfit}
+	u.declared, u.now, u.outcomes = declared, d.moment(), make([]Outcome, len(writes))
 	err = d.runWithin(ctx, &u)
 	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
 		err = d.runWithin(store.Freeing(ctx), &u)
@@ -218,10 +220,7 @@ func onlyDeletes(writes []Write) bool {
 
 // plannedUpdate is the writes of one commit.
 type plannedUpdate struct {
-	admission *admission
-	writes    []Write
-	tables    []*table
-	keys      [][]byte // of the writes
+	admission // with the writes, their tables and keys
 	declared  [][]byte
 	extra     extra
 	now       moment

@@ -21,14 +21,14 @@ func (s *Service) measure(c *Caller, used *usage) {
 	case "Query", "Scan", "ExecuteStatement":
 		returned = used.returned
 	}
-	s.DB.CountRequest(used.table, c.operation, time.Since(c.Arrived), returned)
+	s.DB.CountRequest(&c.bill, used.table, c.operation, time.Since(c.Arrived), returned)
 }
 
 // measurePlain records how long a successful request took that is not to the items of
 // a table.
 func (s *Service) measurePlain(ctx context.Context) {
 	if c := carriedBy(ctx); c != nil && !c.Arrived.IsZero() {
-		s.DB.CountRequest("", c.operation, time.Since(c.Arrived), -1)
+		s.DB.CountRequest(&c.bill, "", c.operation, time.Since(c.Arrived), -1)
 	}
 }
 
