@@ -4,11 +4,17 @@ package server_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +22,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/internal/server/door"
@@ -25,10 +34,25 @@ import (
 // processor, so that its figures are those of the server alone. Its items and requests are
 // those of bench/.
 func BenchmarkAnswer(b *testing.B) {
-	answers(b, stator.Options{}, "PAY_PER_REQUEST\"")
+	const onDemand = `"BillingMode": "PAY_PER_REQUEST"`
+	answers(b, stator.Options{}, onDemand, "GetItem", "Query", "PutItem", "UpdateItem") // reads first: writes leave versions behind
+	b.Run("keys", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "keys.yaml")
+		if err := os.WriteFile(path, []byte("keys:\n  - access_key: AKID\n    secret: the secret\n"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		keys, err := stator.OpenKeys(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			b.Fatal(err)
+		}
+		answers(b, stator.Options{Keys: keys}, onDemand, "GetItem")
+	})
+	b.Run("throttle", func(b *testing.B) { // 20000x are within the units of the first second
+		answers(b, stator.Options{Throttle: true}, `"ProvisionedThroughput": {"ReadCapacityUnits": 40000, "WriteCapacityUnits": 40000}`, "GetItem")
+	})
 }
 
-func answers(b *testing.B, o stator.Options, billing string) {
+func answers(b *testing.B, o stator.Options, billing string, operations ...string) {
 	db, err := stator.Open(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)
@@ -42,7 +66,7 @@ func answers(b *testing.B, o stator.Options, billing string) {
 			b.Error(err)
 		}
 	})
-	l.send(b, 1, benchRequest("CreateTable", `{"TableName": "Items", "BillingMode": "`+billing+`, "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
+	l.send(b, 1, benchRequest("CreateTable", `{"TableName": "Items", `+billing+`, "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
 		"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`))
 	const partitions = 64
 	var puts, gets, updates, queries [][]byte
@@ -57,23 +81,29 @@ func answers(b *testing.B, o stator.Options, billing string) {
 		}
 	}
 	l.send(b, len(puts), puts...)
-	for _, r := range []struct {
-		name     string
-		requests [][]byte
-	}{{"GetItem", gets}, {"Query", queries}, {"PutItem", puts}, {"UpdateItem", updates}} { // reads first: writes leave versions behind
-		b.Run(r.name, func(b *testing.B) {
+	requests := map[string][][]byte{"GetItem": gets, "Query": queries, "PutItem": puts, "UpdateItem": updates}
+	for _, operation := range operations {
+		b.Run(operation, func(b *testing.B) {
 			b.ReportAllocs()
 			before := cpuTime(b)
-			l.sendParallel(b, b.N, r.requests)
+			l.sendParallel(b, b.N, requests[operation])
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
 
+// benchRequest returns a request with the headers of bench/, signed with the key AKID.
 func benchRequest(operation, body string) []byte {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8000/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	sum := sha256.Sum256([]byte(body))
+	credentials := aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "the secret"}
+	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, r, hex.EncodeToString(sum[:]), "dynamodb", "us-east-1", time.Now()); err != nil {
+		panic(err)
+	}
 	return fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: stator-bench\r\nAccept-Encoding: identity\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.%s\r\n"+
-		"Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=%064d\r\nX-Amz-Date: 20260101T000000Z\r\nContent-Length: %d\r\n\r\n%s",
-		operation, 0, len(body), body)
+		"Authorization: %s\r\nX-Amz-Date: %s\r\nContent-Length: %d\r\n\r\n%s", operation, r.Header.Get("Authorization"), r.Header.Get("X-Amz-Date"), len(body), body)
 }
 
 // cpuTime returns the processor time of this process, which a busy machine disturbs less than
