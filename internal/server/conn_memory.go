@@ -42,3 +42,12 @@ func (h *Handler) acceptsHostOf(r *door.Request) bool {
 	}
 	return accepted
 }
+
+// lastSigner returns the last signer of the connection of a request; nil if net/http has read the
+// request.
+func (h *Handler) lastSigner(r *door.Request) *auth.Reader {
+	if m := h.memoryOf(r); m != nil {
+		return &m.signer
+	}
+	return nil
+}

@@ -38,31 +38,31 @@ func (h *Handler) Verified(v *auth.Verifier) *Handler {
 // signer returns the signer of a request to a service. If signatures are verified, it hashes the
 // body as it was sent; small bodies do not wait for large ones.
 func (h *Handler) signer(ctx context.Context, r *door.Request, body []byte, service string) (auth.Signer, error) {
-	if m := h.memoryOf(r); m != nil && h.verifier == nil {
-		return m.signer.Read(r.Header, r.Query) // the door reads no request with several signatures
-	}
 	if h.verifier == nil || len(body) < admission.LargeBytes {
-		return readSigner(h.verifier, r, body, service)
+		return readSigner(h.verifier, h.lastSigner(r), r, body, service)
 	}
 	return h.signerOfLarge(ctx, r, body, service)
 }
 
 func (h *Handler) signerOfLarge(ctx context.Context, r *door.Request, body []byte, service string) (s auth.Signer, err error) {
-	if busy := h.large.Run(ctx, len(body), func() { s, err = readSigner(h.verifier, r, body, service) }); busy != nil {
+	if busy := h.large.Run(ctx, len(body), func() { s, err = readSigner(h.verifier, h.lastSigner(r), r, body, service) }); busy != nil {
 		return auth.Signer{}, busy
 	}
 	return s, err
 }
 
-// readSigner finds the signer of a request, and verifies the signature if there is a verifier.
-func readSigner(v *auth.Verifier, r *door.Request, body []byte, service string) (auth.Signer, error) {
+// readSigner finds the signer of a request, and verifies the signature if there is a verifier. last,
+// if it is not nil, is of the connection.
+func readSigner(v *auth.Verifier, last *auth.Reader, r *door.Request, body []byte, service string) (auth.Signer, error) {
 	switch {
 	case r.Repeats("Authorization"):
 		return auth.Signer{}, auth.Repeated()
-	case v == nil:
-		return auth.Read(r.Header, r.Query)
+	case v != nil:
+		return v.VerifyNext(auth.Request{Method: r.Method, Path: r.EscapedPath, Query: r.Query, Headers: r, Body: body, Service: service}, last)
+	case last != nil:
+		return last.Read(r.Header, r.Query)
 	}
-	return v.Verify(auth.Request{Method: r.Method, Path: r.EscapedPath, Query: r.Query, Headers: r, Body: body, Service: service})
+	return auth.Read(r.Header, r.Query)
 }
 
 // maxReportBody is the size limit of the body of a request for a report, which needs none.
@@ -72,13 +72,13 @@ const maxReportBody = 64 << 10
 // not signed.
 func checkSigner(v *auth.Verifier, r *door.Request) (auth.Signer, error) {
 	if v == nil {
-		return readSigner(nil, r, nil, serviceDynamoDB)
+		return readSigner(nil, nil, r, nil, serviceDynamoDB)
 	}
 	body, err := r.Read(maxReportBody, nil)
 	if err != nil {
 		return auth.Signer{}, &apierror.Error{Code: "SerializationException", Status: http.StatusBadRequest, Message: "The body of the request could not be read, or is too large."}
 	}
-	return readSigner(v, r, body, serviceDynamoDB)
+	return readSigner(v, nil, r, body, serviceDynamoDB)
 }
 
 // checkReader returns who reads the metrics, or the error of a request that may not.

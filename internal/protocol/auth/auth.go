@@ -34,42 +34,6 @@ func Read(header func(name string) []byte, query string) (Signer, error) {
 	return signer(a.credential), nil
 }
 
-// Reader is Read for the requests of one connection. It remembers the last signer, since most
-// requests of a connection differ in their signature only. It is not safe for concurrent use.
-type Reader struct {
-	prefix []byte // the last header, up to its signature
-	signer Signer
-}
-
-// Read finds the signer of a request. It does not verify the signature.
-func (r *Reader) Read(header func(name string) []byte, query string) (Signer, error) {
-	text := header("Authorization")
-	if r.prefix != nil && query == "" && bytes.HasPrefix(text, r.prefix) && separator(text[len(r.prefix):]) < 0 && len(dateOf(header)) > 0 {
-		return r.signer, nil
-	}
-	s, err := Read(header, query)
-	if err == nil && query == "" {
-		r.remember(text, s)
-	}
-	return s, err
-}
-
-// remember remembers a signer if the signature is the last part of its header: then the signer
-// depends on the other parts only.
-func (r *Reader) remember(text []byte, s Signer) {
-	const last = "Signature="
-	i := bytes.LastIndex(text, []byte(last))
-	if i <= 0 || separator(text[i-1:i]) < 0 || separator(text[i:]) >= 0 || i > maxRemembered {
-		return
-	}
-	r.prefix = bytes.Clone(text[:i+len(last)])
-	s.AccessKey = bytes.Clone(s.AccessKey)
-	r.signer = s
-}
-
-// maxRemembered is the size of a header up to which it is remembered; SDKs send about 200 bytes.
-const maxRemembered = 1024
-
 // Repeated is the fault of a request with more than one Authorization header.
 func Repeated() error {
 	return fault(invalidSignature, "Found more than one 'Authorization' HTTP header.")

@@ -20,9 +20,9 @@ type Request struct {
 type Headers interface {
 	// Header returns the first value of a header, or nil.
 	Header(name string) []byte
-	// HeaderAt returns a value of a header that may occur more than once, in the order of
-	// arrival; not ok if there are not that many.
-	HeaderAt(name []byte, i int) (value []byte, ok bool)
+	// HeaderAt returns the first value of a header from a position on, in the order of arrival,
+	// and the position after it; not ok if there is none. The first position is 0.
+	HeaderAt(name []byte, from int) (value []byte, next int, ok bool)
 }
 
 // appendCanonical appends the canonical form of a request, whose signed headers are sorted.
@@ -58,15 +58,15 @@ func nextName(names []byte) (name, rest []byte, more bool) {
 // appendHeader appends a line with all values of a header.
 func appendHeader(b []byte, h Headers, name []byte) []byte {
 	b = append(append(b, name...), ':')
-	for i := 0; ; i++ {
-		value, ok := h.HeaderAt(name, i)
+	for at := 0; ; {
+		value, next, ok := h.HeaderAt(name, at)
 		if !ok {
 			return append(b, '\n')
 		}
-		if i > 0 {
+		if at > 0 {
 			b = append(b, ',')
 		}
-		b = appendTrimmed(b, value)
+		b, at = appendTrimmed(b, value), next
 	}
 }
 

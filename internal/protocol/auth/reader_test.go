@@ -2,7 +2,11 @@ package auth
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/protocol/keys"
 )
 
 // A Reader that has read one request reads the next as Read does.
@@ -54,5 +58,71 @@ func TestReader(t *testing.T) {
 				t.Errorf("after %q, %q is read as %s, %v, want %s, %v", before, r, got, err, want, wantErr)
 			}
 		}
+	}
+}
+
+// A request is verified as it is without a Reader, whatever the request before it was.
+func TestVerifyNext(t *testing.T) {
+	first := signed(vectorKey, vectorSecret, vectorTime)
+	headers := first.Headers.(headerList)
+	with := func(more ...[2]string) Request {
+		r := first
+		r.Headers = headers.with(more...)
+		return r
+	}
+	authorization := string(headers.Header("Authorization"))
+	otherBody, otherService, query := first, first, first
+	otherBody.Body, otherService.Service, query.Query = append([]byte(" "), first.Body...), "monitoring", "a=b"
+	now := vectorTime
+	v := NewVerifier(vectorSet(), func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		name string
+		r    Request
+		now  time.Time
+		keys *keys.Set
+	}{
+		{name: "the same", r: first},
+		{name: "of a later second", r: signed(vectorKey, vectorSecret, vectorTime.Add(time.Second))},
+		{name: "of another key", r: signed("ASIATEMP", vectorSecret, vectorTime)},
+		{name: "of an unknown key", r: signed("AKIAOTHER", vectorSecret, vectorTime)},
+		{name: "of another secret", r: signed(vectorKey, "other", vectorTime)},
+		{name: "with another body", r: otherBody},
+		{name: "to another service", r: otherService},
+		{name: "with a query", r: query},
+		{name: "with another signature", r: with([2]string{"Authorization", authorization[:len(authorization)-1] + "x"})},
+		{name: "with a longer signature", r: with([2]string{"Authorization", authorization + "0"})},
+		{name: "with one more part", r: with([2]string{"Authorization", authorization + ", a=b"})},
+		{name: "with a part that is not a pair", r: with([2]string{"Authorization", authorization + " a"})},
+		{name: "with another target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.DeleteTable"})},
+		{name: "with a second target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"}, [2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"})},
+		{name: "with another date", r: with([2]string{"X-Amz-Date", "20150830T123601Z"})},
+		{name: "without a date", r: with([2]string{"X-Amz-Date", ""})},
+		{name: "with the date in Date", r: with([2]string{"X-Amz-Date", ""}, [2]string{"Date", vectorDate})},
+		{name: "with a wrong hash of the body", r: with([2]string{"X-Amz-Content-Sha256", "00"})},
+		{name: "that is old", r: first, now: vectorTime.Add(skew + time.Minute)},
+		{name: "that is almost old", r: first, now: vectorTime.Add(skew + time.Second/2)},
+		{name: "that is early", r: first, now: vectorTime.Add(-skew - time.Minute)},
+		{name: "after the key was removed", r: first, keys: keys.NewSet()},
+		{name: "after the secret was changed", r: first, keys: keys.NewSet(&keys.Key{AccessKey: vectorKey, Secret: keys.NewSecret("new")})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var last Reader
+			now = vectorTime
+			v.Replace(vectorSet())
+			if _, err := v.VerifyNext(first, &last); err != nil || last.verified == nil {
+				t.Fatalf("the first request: %v, remembered: %v", err, last.verified != nil)
+			}
+			if !c.now.IsZero() {
+				now = c.now
+			}
+			if c.keys != nil {
+				v.Replace(c.keys)
+			}
+			got, err := v.VerifyNext(c.r, &last)
+			want, wantErr := v.Verify(c.r)
+			if fmt.Sprintf("%s %v", got, err) != fmt.Sprintf("%s %v", want, wantErr) {
+				t.Errorf("%s, %v, want %s, %v", got, err, want, wantErr)
+			}
+		})
 	}
 }

@@ -70,6 +70,7 @@ func (v *Verifier) Replace(set *keys.Set) {
 // workspace is the memory for one verification.
 type workspace struct {
 	text     []byte
+	start    []byte // of the text that is signed
 	names    []byte // signed headers
 	bodyHash [2 * sha256.Size]byte
 	sum      [sha256.Size]byte
@@ -81,9 +82,24 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 // maxKept is how much memory of a workspace is kept.
 const maxKept = 32 << 10
 
+// release ends the use of a workspace.
+func (w *workspace) release() {
+	if cap(w.text) <= maxKept {
+		workspaces.Put(w)
+	}
+}
+
 // Verify finds the signer of a request and verifies the signature. The checks, and their order, are
 // those of the service.
-func (v *Verifier) Verify(r Request) (Signer, error) {
+func (v *Verifier) Verify(r Request) (Signer, error) { return v.VerifyNext(r, nil) }
+
+// VerifyNext is Verify for a request of a connection, whose last signer is remembered; nil is none.
+func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
+	if last != nil {
+		if s, ok := last.verified.verify(v, &r); ok {
+			return s, nil
+		}
+	}
 	var a authorization
 	if err := a.find(r.Headers.Header, r.Query); err != nil {
 		return Signer{}, err
@@ -122,7 +138,9 @@ func (v *Verifier) Verify(r Request) (Signer, error) {
 	if err := v.verdict(&r, &a, key, known, valid, now); err != nil {
 		return Signer{}, err
 	}
-	return Signer{AccessKey: accessKey, Region: signing.region, Principal: key.Principal}, nil
+	s := Signer{AccessKey: accessKey, Region: signing.region, Principal: key.Principal}
+	last.rememberVerified(current, &r, &a, date, signing, s)
+	return s, nil
 }
 
 // verdict returns the error of a request whose signature was compared.
@@ -156,34 +174,39 @@ func mismatch() error {
 // matches computes the signature of a request and compares it with the one that was sent.
 func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *signingKey) bool {
 	w := workspaces.Get().(*workspace)
-	defer func() {
-		if cap(w.text) <= maxKept {
-			workspaces.Put(w)
-		}
-	}()
+	defer w.release()
+	names, ok := w.sortedNames(a.signedHeaders)
+	w.start = appendStart(w.start[:0], date, key)
+	valid := w.signs(r, names, w.start, key, a.signature) && ok
+	if !valid && v.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
+		v.log.Debug("a signature is wrong; the canonical request should have been", "accessKey", key.key.AccessKey, "canonical", withoutToken(string(w.text)))
+	}
+	return valid
+}
+
+// appendStart appends the first lines of the text that is signed, to which only a hash is added.
+func appendStart(b []byte, date time.Time, key *signingKey) []byte {
+	b = append(append(b, algorithm...), '\n')
+	b = append(appendDate(b, date), '\n')
+	b = append(append(append(b, key.day[:]...), '/'), key.region...)
+	return append(append(append(b, '/'), key.service...), "/"+terminator+"\n"...)
+}
+
+// signs reports whether a signature is that of a request with sorted names of signed headers.
+func (w *workspace) signs(r *Request, names, start []byte, key *signingKey, signature []byte) bool {
 	w.sum = sha256.Sum256(r.Body)
 	hex.Encode(w.bodyHash[:], w.sum[:])
 	// A hash that the client declares is not used, but must be right.
 	declared := r.Headers.Header("X-Amz-Content-Sha256")
 	declaredRight := len(declared) == 0 || string(declared) == string(w.bodyHash[:])
 
-	names, ok := w.sortedNames(a.signedHeaders)
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
 	w.sum = sha256.Sum256(w.text)
-	t := append(append(w.text[:0], algorithm...), '\n')
-	t = append(appendDate(t, date), '\n')
-	t = append(append(append(t, key.day[:]...), '/'), key.region...)
-	t = append(append(append(t, '/'), key.service...), "/"+terminator+"\n"...)
-	t = hex.AppendEncode(t, w.sum[:])
-	w.text = t
-	key.appendSum(w.sum[:0], t)
+	w.text = hex.AppendEncode(append(w.text[:0], start...), w.sum[:])
+	key.appendSum(w.sum[:0], w.text)
 	hex.Encode(w.hex[:], w.sum[:])
-	valid := len(a.signature) == len(w.hex) && subtle.ConstantTimeCompare(a.signature, w.hex[:]) == 1 && ok && declaredRight
-	if !valid && v.log.Enabled(context.Background(), slog.LevelDebug) {
-		w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
-		v.log.Debug("a signature is wrong; the canonical request should have been", "accessKey", key.key.AccessKey, "canonical", withoutToken(string(w.text)))
-	}
-	return valid
+	return len(signature) == len(w.hex) && subtle.ConstantTimeCompare(signature, w.hex[:]) == 1 && declaredRight
 }
 
 // sortedNames returns the names of signed headers in lower case and sorted. It is not ok if one

@@ -39,20 +39,17 @@ var vectorTime = time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)
 type headerList [][2]string
 
 func (l headerList) Header(name string) []byte {
-	value, _ := l.HeaderAt([]byte(name), 0)
+	value, _, _ := l.HeaderAt([]byte(name), 0)
 	return value
 }
 
-func (l headerList) HeaderAt(name []byte, i int) ([]byte, bool) {
-	for _, h := range l {
+func (l headerList) HeaderAt(name []byte, from int) ([]byte, int, bool) {
+	for i, h := range l[from:] {
 		if strings.EqualFold(h[0], string(name)) {
-			if i == 0 {
-				return []byte(h[1]), true
-			}
-			i--
+			return []byte(h[1]), from + i + 1, true
 		}
 	}
-	return nil, false
+	return nil, 0, false
 }
 
 // with returns the headers with others in place of those of the same names.
@@ -695,16 +692,13 @@ func (l byteHeaders) Header(name string) []byte {
 	return nil
 }
 
-func (l byteHeaders) HeaderAt(name []byte, i int) ([]byte, bool) {
-	for _, h := range l {
+func (l byteHeaders) HeaderAt(name []byte, from int) ([]byte, int, bool) {
+	for i, h := range l[from:] {
 		if len(h.name) == len(name) && bytes.EqualFold(h.name, name) {
-			if i == 0 {
-				return h.value, true
-			}
-			i--
+			return h.value, from + i + 1, true
 		}
 	}
-	return nil, false
+	return nil, 0, false
 }
 
 func doorRequest() Request {

@@ -119,21 +119,18 @@ func (r *Request) Header(name string) []byte {
 	return nil
 }
 
-// HeaderAt returns a value of a header that may occur more than once, in the order of arrival; not
-// ok if there are not that many.
-func (r *Request) HeaderAt(name []byte, i int) (value []byte, ok bool) {
+// HeaderAt returns the first value of a header from a position on, in the order of arrival, and the
+// position after it; not ok if there is none. The first position is 0.
+func (r *Request) HeaderAt(name []byte, from int) (value []byte, next int, ok bool) {
 	if r.web != nil {
-		return r.webHeaderAt(string(name), i)
+		return r.webHeaderAt(string(name), from)
 	}
-	for _, f := range r.head.fields {
-		if sameName(r.head.text[f.name:f.nameEnd], name) {
-			if i == 0 {
-				return r.head.text[f.value:f.valueEnd:f.valueEnd], true
-			}
-			i--
+	for i := from; i < len(r.head.fields); i++ {
+		if f := &r.head.fields[i]; sameName(r.head.text[f.name:f.nameEnd], name) {
+			return r.head.text[f.value:f.valueEnd:f.valueEnd], i + 1, true
 		}
 	}
-	return nil, false
+	return nil, 0, false
 }
 
 // sameName reports whether two names of headers are equal, ignoring case. Unlike bytes.EqualFold it
@@ -151,7 +148,7 @@ func sameName(a, b []byte) bool {
 }
 
 // webHeaderAt is HeaderAt for a request that net/http has read, which removes some headers.
-func (r *Request) webHeaderAt(name string, i int) ([]byte, bool) {
+func (r *Request) webHeaderAt(name string, i int) ([]byte, int, bool) {
 	values := r.web.Values(name)
 	switch {
 	case strings.EqualFold(name, "Host"):
@@ -160,9 +157,9 @@ func (r *Request) webHeaderAt(name string, i int) ([]byte, bool) {
 		values = []string{strconv.FormatInt(r.Length, 10)}
 	}
 	if i >= len(values) {
-		return nil, false
+		return nil, 0, false
 	}
-	return []byte(values[i]), true
+	return []byte(values[i]), i + 1, true
 }
 
 // ContentEncoding returns the Content-Encoding, as a list if the request has several. The

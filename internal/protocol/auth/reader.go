@@ -1,0 +1,98 @@
+package auth
+
+import (
+	"bytes"
+	"time"
+)
+
+// Reader remembers the last signer of a connection, since most requests of a connection differ in
+// their signature only. It is not safe for concurrent use.
+type Reader struct {
+	prefix []byte // the last header, up to its signature
+	signer Signer
+
+	verified *verifiedSigner // nil if none was
+}
+
+// Read finds the signer of a request. It does not verify the signature.
+func (r *Reader) Read(header func(name string) []byte, query string) (Signer, error) {
+	text := header("Authorization")
+	if r.prefix != nil && query == "" && bytes.HasPrefix(text, r.prefix) && separator(text[len(r.prefix):]) < 0 && len(dateOf(header)) > 0 {
+		return r.signer, nil
+	}
+	s, err := Read(header, query)
+	if err == nil && query == "" {
+		r.remember(text, s)
+	}
+	return s, err
+}
+
+// remember remembers a signer if the signature is the last part of its header: then the signer
+// depends on the other parts only.
+func (r *Reader) remember(text []byte, s Signer) {
+	if prefix := beforeSignature(text); prefix != nil {
+		s.AccessKey = bytes.Clone(s.AccessKey)
+		r.prefix, r.signer = bytes.Clone(prefix), s
+	}
+}
+
+// maxRemembered is the size of a header up to which it is remembered; SDKs send about 200 bytes.
+const maxRemembered = 1024
+
+// beforeSignature returns a header up to its signature; nil if that is not its last part.
+func beforeSignature(text []byte) []byte {
+	const last = "Signature="
+	i := bytes.LastIndex(text, []byte(last))
+	if i <= 0 || separator(text[i-1:i]) < 0 || separator(text[i:]) >= 0 || i > maxRemembered {
+		return nil
+	}
+	return text[:i+len(last)]
+}
+
+// verifiedSigner is the signer of a request whose signature was right, with all that was derived
+// from its header and from its date.
+type verifiedSigner struct {
+	keys    *verifierKeys
+	service string
+	prefix  []byte // of the header, up to the signature
+	sent    []byte // X-Amz-Date
+	date    time.Time
+
+	names   []byte // of the signed headers, sorted
+	start   []byte // of the text that is signed
+	signing *signingKey
+	signer  Signer
+}
+
+// rememberVerified remembers a signer. It does not if the signature is in the query, the date in
+// another header, or the key temporary, whose checks have more parts.
+func (r *Reader) rememberVerified(current *verifierKeys, q *Request, a *authorization, date time.Time, signing *signingKey, s Signer) {
+	if r == nil || q.Query != "" || signing.key.Temporary() || !a.signs("x-amz-target") || !isSorted(a.signedHeaders) {
+		return
+	}
+	prefix, sent := beforeSignature(a.header), q.Headers.Header("X-Amz-Date")
+	if parsed, ok := parseDate(sent); prefix == nil || !ok || !parsed.Equal(date) {
+		return
+	}
+	s.AccessKey = bytes.Clone(s.AccessKey)
+	r.verified = &verifiedSigner{keys: current, service: q.Service, prefix: bytes.Clone(prefix), sent: bytes.Clone(sent), date: date,
+		names: bytes.Clone(a.signedHeaders), start: appendStart(nil, date, signing), signing: signing, signer: s}
+}
+
+// verify returns the signer if a request is like the one that was verified, and its signature is
+// right. If it is not ok, the request is verified from the beginning, which finds the error.
+func (p *verifiedSigner) verify(v *Verifier, r *Request) (Signer, bool) {
+	if p == nil || p.keys != v.current.Load() || p.service != r.Service || r.Query != "" {
+		return Signer{}, false
+	}
+	text := r.Headers.Header("Authorization")
+	if !bytes.HasPrefix(text, p.prefix) || separator(text[len(p.prefix):]) >= 0 || !bytes.Equal(r.Headers.Header("X-Amz-Date"), p.sent) {
+		return Signer{}, false
+	}
+	if age := v.now().Sub(p.date); age > skew || age < -skew {
+		return Signer{}, false
+	}
+	w := workspaces.Get().(*workspace)
+	defer w.release()
+	return p.signer, w.signs(r, p.names, p.start, p.signing, text[len(p.prefix):])
+}
