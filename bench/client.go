@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -159,10 +160,16 @@ func (x *exchange) more(from io.Reader) error {
 	return err
 }
 
-const (
-	mediaType    = "application/x-amz-json-1.0"
-	targetPrefix = "DynamoDB_20120810."
-)
+const mediaType = "application/x-amz-json-1.0"
+
+// targetOf returns the X-Amz-Target of an operation. Those that DynamoDB does not have are named
+// with their service.
+func targetOf(operation string) string {
+	if strings.Contains(operation, ".") {
+		return operation
+	}
+	return "DynamoDB_20120810." + operation
+}
 
 // head returns the first part of all requests of an operation.
 func (x *exchange) head(operation string) []byte {
@@ -174,7 +181,7 @@ func (x *exchange) head(operation string) []byte {
 	h, ok := x.heads[operation]
 	if !ok {
 		h = fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nUser-Agent: stator-bench\r\nAccept-Encoding: identity\r\n"+
-			"Content-Type: %s\r\nX-Amz-Target: %s%s\r\nAuthorization: ", x.host, mediaType, targetPrefix, operation)
+			"Content-Type: %s\r\nX-Amz-Target: %s\r\nAuthorization: ", x.host, mediaType, targetOf(operation))
 		x.heads[operation] = h
 	}
 	return h
@@ -186,7 +193,7 @@ func (x *exchange) stamp(now time.Time) { x.date, x.dated = amzDate(now), now }
 func (x *exchange) signed(operation string) []header {
 	return []header{
 		{"content-type", mediaType}, {"host", x.host},
-		{"x-amz-date", x.date}, {"x-amz-target", targetPrefix + operation},
+		{"x-amz-date", x.date}, {"x-amz-target", targetOf(operation)},
 	}
 }
 

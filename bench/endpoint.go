@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,11 +17,14 @@ type api struct {
 	dataset *dataset
 	loaders int // connections that load
 	made    []string
+
+	throttled bool // the server throttles
 }
 
 const (
 	keyed = `"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],` +
-		`"BillingMode":"PAY_PER_REQUEST",`
+		onDemand + `,`
+	onDemand   = `"BillingMode":"PAY_PER_REQUEST"`
 	keyTypes   = `{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}`
 	shopTypes  = `,{"AttributeName":"shop","AttributeType":"S"},{"AttributeName":"placed","AttributeType":"N"}`
 	shopSchema = `"KeySchema":[{"AttributeName":"shop","KeyType":"HASH"},{"AttributeName":"placed","KeyType":"RANGE"}]`
@@ -64,8 +68,34 @@ func (a *api) dropTables(ctx context.Context) error {
 	return all
 }
 
+// The most units that a table may have, more than the workloads of a throttled server consume.
+const provisioned = `"ProvisionedThroughput":{"ReadCapacityUnits":40000,"WriteCapacityUnits":40000}`
+
+// prepareThrottled creates the table without an index, with provisioned units, and loads it. It is
+// not throttled until then.
+func (a *api) prepareThrottled(ctx context.Context) error {
+	if err := a.makeTable(ctx, tableItems, strings.Replace(createItems, onDemand, provisioned, 1)); err != nil {
+		return err
+	}
+	if err := a.setThrottling(ctx, "off"); err != nil {
+		return err
+	}
+	if err := a.load(ctx, tableItems, 0, a.dataset.items); err != nil {
+		return err
+	}
+	return a.setThrottling(ctx, "on")
+}
+
+func (a *api) setThrottling(ctx context.Context, set string) error {
+	_, err := a.ask(ctx, "Stator.SetThrottling", `{"TableName":"`+tableItems+`","Throttling":"`+set+`"}`)
+	return err
+}
+
 // prepare creates the tables and loads them.
 func (a *api) prepare(ctx context.Context, indexed bool) error {
+	if a.throttled {
+		return a.prepareThrottled(ctx)
+	}
 	if err := a.makeTable(ctx, tableItems, createItems); err != nil {
 		return err
 	}

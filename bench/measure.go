@@ -83,7 +83,7 @@ func (s *settings) compareAll(ctx context.Context, w *launcher) (found []figures
 			return nil, err
 		}
 		targets = append(targets, t)
-		if t.can("batch") {
+		if t.loads() {
 			s.progress("loading %s", t.name)
 			if err := prepareWithin(ctx, t, indexed, s.limit); err != nil {
 				return nil, fmt.Errorf("%s: %w", t.name, err)

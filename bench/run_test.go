@@ -70,6 +70,18 @@ func TestSecuredTargets(t *testing.T) {
 	}
 }
 
+// The load of bench does not exceed the limits of a server that throttles.
+func TestThrottledTarget(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{
+		"--target", "limited=stator-throttle:" + statorBinary(t), "--workload", "get,put,scan", "--connections", "3", "--items", "1000", "--rounds", "1",
+		"--warm", "10ms", "--slice", "100ms", "--dir", t.TempDir(),
+	}, &stdout, &stderr)
+	if code != 0 || strings.Contains(stdout.String(), "Exception") || !strings.Contains(stdout.String(), "limited") {
+		t.Fatalf("exit code %d\n%s%s", code, &stdout, &stderr)
+	}
+}
+
 // Every workload runs without an error against stator, signed and not, and
 // against the ceilings.
 func TestEveryWorkload(t *testing.T) {

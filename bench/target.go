@@ -26,13 +26,15 @@ type kind struct {
 	keys  bool     // it verifies signatures, so that each request is signed
 	tls   bool
 
+	throttled bool // its tables have provisioned units, which limit the requests
+
 	// command starts it on a port of this machine.
 	command func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error)
 }
 
 // kinds are the targets that can be chosen by name, in the order of the report.
 var kinds = []kind{
-	statorKind, statorMemoryKind, statorKeysKind, statorTLSKind, statorSecureKind,
+	statorKind, statorMemoryKind, statorKeysKind, statorTLSKind, statorSecureKind, statorThrottleKind,
 	localMemoryKind, localDiskKind, dynaliteKind, dynoxideKind, dynoxideDiskKind,
 	cannedKind, cannedDoorKind, pebbleKind,
 }
@@ -87,6 +89,9 @@ func parseSpec(text string) (spec, error) {
 func (s *spec) can(workload string) bool {
 	return s.kind == nil || len(s.kind.only) == 0 || slices.Contains(s.kind.only, workload)
 }
+
+// loads reports whether the target has tables to load.
+func (s *spec) loads() bool { return s.can("batch") || s.kind.throttled }
 
 // missing returns a command that the target needs and that is not installed.
 func (s *spec) missing() string {
@@ -184,7 +189,7 @@ func (w *launcher) start(ctx context.Context, s spec, c *dataset, folder string)
 		return nil, err
 	}
 	t.api = w.api(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), c)
-	t.api.sign, t.api.tls = w.sign || s.kind.keys, s.kind.tls
+	t.api.sign, t.api.tls, t.api.throttled = w.sign || s.kind.keys, s.kind.tls, s.kind.throttled
 	t.driver = t.api
 	err = t.process.await(ctx, func(ctx context.Context) error {
 		_, err := t.api.ask(ctx, "ListTables", "{}")
@@ -247,6 +252,16 @@ var statorSecureKind = kind{
 	name: "stator-keys-tls", about: "nothing on disk, signatures verified, TLS", asked: true, keys: true, tls: true,
 	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
 		return w.secured(ctx, binary, folder, port, true, true)
+	},
+}
+
+// statorThrottleKind runs the workloads that consume fewer units than a table may have, and spread
+// them over its partitions.
+var statorThrottleKind = kind{
+	name: "stator-throttle", about: "writes synced before the answer, limits of throughput", disk: true, asked: true, throttled: true,
+	only: []string{"put", "get", "update", "query", "mix"},
+	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
+		return w.stator(ctx, binary, port, "--throttle", "--data", filepath.Join(folder, "data"))
 	},
 }
 
