@@ -79,6 +79,7 @@ type Table struct {
 
 	bytes     func(index uint16) int64
 	resources atomic.Pointer[map[uint16]*metered] // the table has the key 0
+	own       *metered                            // of the table, which is never replaced
 
 	mu sync.Mutex // held by Configure
 }
@@ -89,6 +90,7 @@ func New(def *schema.Table, now time.Duration, bytes func(index uint16) int64) *
 	t := &Table{bytes: bytes}
 	t.resources.Store(&map[uint16]*metered{})
 	t.Configure(def, now)
+	t.own = (*t.resources.Load())[0]
 	if s, ok := def.Stream(); ok {
 		for _, span := range s.Spans() { // the partitions of an earlier run
 			t.SplitOther(now, Place{Hash: span.First})
@@ -123,11 +125,12 @@ func (t *Table) Configure(def *schema.Table, now time.Duration) {
 
 // resource returns the limits of an index. A local index shares those of its table.
 func (t *Table) resource(index uint16) *metered {
-	all := *t.resources.Load()
-	if r, ok := all[index]; ok {
-		return r
+	if index != 0 {
+		if r, ok := (*t.resources.Load())[index]; ok {
+			return r
+		}
 	}
-	return all[0]
+	return t.own
 }
 
 // Admit returns an *Exceeded if a limit is exceeded.
