@@ -26,6 +26,12 @@ func tableBackup(m backup.Manifest) TableBackup {
 	return TableBackup{Table: m.Table.Name, Items: m.Items, Bytes: m.Bytes, File: m.ID + ".items"}
 }
 
+// BackupKey says which backups are read.
+type BackupKey struct {
+	EncryptionKey string // of those that are encrypted; as in Options
+	AllowPlain    bool   // also those that are not encrypted, if there is an EncryptionKey
+}
+
 // SaveBackup stores a backup of a whole server, read from the server's reply, in
 // a folder or at a URL. It stores either the complete backup or nothing. It is
 // encrypted if encryptionKey, which is as in Options, is not empty. SaveBackup
@@ -35,7 +41,7 @@ func SaveBackup(ctx context.Context, from io.Reader, to, encryptionKey string, p
 	if err != nil {
 		return err
 	}
-	files, err := openPlace(ctx, to, key)
+	files, err := openPlace(ctx, to, key, false)
 	if err != nil {
 		return err
 	}
@@ -45,9 +51,10 @@ func SaveBackup(ctx context.Context, from io.Reader, to, encryptionKey string, p
 
 // RestoreBackup creates a data folder, which must not exist, from the newest
 // backup of a whole server in a folder or at a URL. The folder appears once it
-// is complete. With an encryptionKey, which is as in Options, the folder is
-// encrypted, and the backup may be. RestoreBackup calls progress for each table.
-func RestoreBackup(ctx context.Context, from, dir, encryptionKey string, log *slog.Logger, progress func(TableBackup)) (err error) {
+// is complete. With an EncryptionKey the folder is encrypted with it, too. Backups
+// that are newer and need another key are logged. RestoreBackup calls progress for
+// each table.
+func RestoreBackup(ctx context.Context, from, dir string, key BackupKey, log *slog.Logger, progress func(TableBackup)) (err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s already exists", dir)
@@ -63,11 +70,11 @@ func RestoreBackup(ctx context.Context, from, dir, encryptionKey string, log *sl
 	if err := pebble.MakeMarked(part, restoringName); err != nil {
 		return err
 	}
-	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, EncryptionKey: encryptionKey, Log: log})
+	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, EncryptionKey: key.EncryptionKey, AllowPlainBackups: key.AllowPlain, Log: log})
 	if err != nil {
 		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}
-	err = backup.RestoreAll(ctx, d.backupFiles, d.db, func(m backup.Manifest) { progress(tableBackup(m)) })
+	err = backup.RestoreAll(ctx, d.backupFiles, d.db, log, func(m backup.Manifest) { progress(tableBackup(m)) })
 	if err = errors.Join(err, d.Close()); err != nil {
 		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}

@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/encryption"
 )
 
@@ -99,7 +103,7 @@ func TestNoPlaintextOnDisk(t *testing.T) {
 		if err := SaveBackup(t.Context(), &stream, copied, key, func(TableBackup) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := RestoreBackup(t.Context(), copied, restored, key, slog.New(slog.DiscardHandler), func(TableBackup) {}); err != nil {
+		if err := RestoreBackup(t.Context(), copied, restored, BackupKey{EncryptionKey: key}, slog.New(slog.DiscardHandler), func(TableBackup) {}); err != nil {
 			t.Fatal(err)
 		}
 		for _, folder := range []string{data, data + "-backups", copied, restored} {
@@ -141,7 +145,7 @@ func TestEncryptionKeyIsChecked(t *testing.T) {
 		}
 	}
 	restore := func(key string) error {
-		return RestoreBackup(t.Context(), data+"-backups", filepath.Join(dir, "restored"), key, slog.New(slog.DiscardHandler), func(TableBackup) {})
+		return RestoreBackup(t.Context(), data+"-backups", filepath.Join(dir, "restored"), BackupKey{EncryptionKey: key}, slog.New(slog.DiscardHandler), func(TableBackup) {})
 	}
 	open := func(o Options) error {
 		d, err := Open(context.Background(), o)
@@ -157,8 +161,9 @@ func TestEncryptionKeyIsChecked(t *testing.T) {
 		{"in memory", text(open(Options{EncryptionKey: one})), "in memory"},
 		{"on a cluster", text(open(Options{Engine: "tikv://127.0.0.1:1", Backups: dir, EncryptionKey: one})), "TiKV has an encryption at rest of its own"},
 		{"no such file", text(open(Options{Dir: data, EncryptionKey: filepath.Join(dir, "none")})), "no such file"},
-		{"backups of another key", text(open(Options{Dir: filepath.Join(dir, "new"), Backups: data + "-backups", EncryptionKey: two})), "rotate --backups"},
-		{"restore with another key", text(restore(two)), "encrypted with another key"},
+		{"backups of another key", text(open(Options{Dir: filepath.Join(dir, "new"), Backups: data + "-backups", EncryptionKey: two})), "no error"},
+		{"backups that cannot be reached", text(open(Options{Dir: filepath.Join(dir, "other"), Backups: "unreachable://place", EncryptionKey: two})), "no error"},
+		{"restore without a set", text(restore(one)), "there is no backup of a whole server"},
 		{"the control", text(open(Options{Dir: data, EncryptionKey: one})), "no error"},
 	} {
 		if !strings.Contains(c.got, c.want) {
@@ -168,19 +173,77 @@ func TestEncryptionKeyIsChecked(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "restored.restoring")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an unfinished restore is left: %v", err)
 	}
-	verify := func(key string) (n int, err error) {
-		err = VerifyBackups(t.Context(), data+"-backups", key, func(r BackupReport) {
-			if n++; r.Fault != "" {
-				t.Errorf("got %+v", r)
+	for _, c := range []struct{ from, key, want string }{
+		{data, one, ""},
+		{data, two, "encrypted with another key"},
+		{data, "", "name the key with --encryption-key"},
+		{plain, one, "--allow-plain-backups"},
+		{plain, "", ""},
+	} {
+		n := 0
+		err := VerifyBackups(t.Context(), c.from+"-backups", BackupKey{EncryptionKey: c.key}, func(r BackupReport) {
+			if n++; r.Fault != "" || (r.Key == "") != (c.want == "") || !strings.Contains(r.Key, c.want) {
+				t.Errorf("got %+v, want %q", r, c.want)
 			}
 		})
-		return n, err
+		if n != 1 || err != nil {
+			t.Errorf("%d backups are verified, %v", n, err)
+		}
 	}
-	if n, err := verify(one); n != 1 || err != nil {
-		t.Errorf("%d backups are verified, %v", n, err)
+}
+
+func init() {
+	blob.Register("unreachable", func(context.Context, *url.URL) (blob.Place, error) { return unreachablePlace{}, nil })
+}
+
+var errUnreachable = errors.New("the place cannot be reached")
+
+// unreachablePlace is a place of backups of which nothing works.
+type unreachablePlace struct{}
+
+func (unreachablePlace) Create(context.Context, string) (blob.Writer, error) {
+	return nil, errUnreachable
+}
+func (unreachablePlace) Open(context.Context, string) (io.ReadCloser, error) {
+	return nil, errUnreachable
+}
+func (unreachablePlace) Names(context.Context) ([]string, error) { return nil, errUnreachable }
+func (unreachablePlace) Find(context.Context, string) ([]blob.File, error) {
+	return nil, errUnreachable
+}
+func (unreachablePlace) Remove(context.Context, string) error { return errUnreachable }
+func (unreachablePlace) String() string                       { return "unreachable://" }
+func (unreachablePlace) Close() error                         { return nil }
+
+// A backup that somebody without the key has put at the place is not restored.
+func TestPlantedBackupIsNotRestored(t *testing.T) {
+	dir, key := t.TempDir(), keyFile(t)
+	from := filepath.Join(dir, "backups")
+	for _, c := range []struct{ folder, key string }{{"own", key}, {"planted", ""}} {
+		d, err := Open(t.Context(), Options{Dir: filepath.Join(dir, c.folder), EncryptionKey: c.key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plant(t, d)
+		if c.key == "" {
+			request(t, d, "DeleteItem", `{"TableName":"`+plantedText+`","Key":{"id":{"S":"`+plantedText+`a"}}}`)
+		}
+		var stream bytes.Buffer
+		if err := errors.Join(d.backups.WriteAll(t.Context(), &stream), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := SaveBackup(t.Context(), &stream, from, c.key, func(TableBackup) {}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := verify(""); !errors.As(err, new(*NeedsKeyError)) {
-		t.Errorf("without a key: %v", err)
+	for allow, want := range map[bool]int64{false: 3, true: 2} {
+		var log bytes.Buffer
+		items := int64(0)
+		restored := filepath.Join(dir, fmt.Sprintf("restored-%v", allow))
+		err := RestoreBackup(t.Context(), from, restored, BackupKey{key, allow}, slog.New(slog.NewTextHandler(&log, nil)), func(b TableBackup) { items += b.Items })
+		if err != nil || items != want || strings.Contains(log.String(), "a newer backup is not restored") == allow {
+			t.Errorf("allowed: %v: %d items, %v, the log is\n%s", allow, items, err, &log)
+		}
 	}
 }
 
@@ -192,13 +255,13 @@ func text(err error) string {
 }
 
 // A standby encrypts its copy with its own key, continues with it after a restart, and serves with
-// it once it is promoted.
+// it once it is promoted, also if the place of its backups cannot be reached.
 func TestEncryptedStandby(t *testing.T) {
 	p := startPrimary(t) // which does not encrypt
 	plant(t, p.db.Load())
 	dir := filepath.Join(t.TempDir(), "standby")
 	open := func(key string) (*Standby, error) {
-		return OpenStandby(t.Context(), StandbyOptions{Options: Options{Dir: dir, EncryptionKey: key}, Of: p.web.URL, Sign: signTest})
+		return OpenStandby(t.Context(), StandbyOptions{Options: Options{Dir: dir, Backups: "unreachable://", EncryptionKey: key}, Of: p.web.URL, Sign: signTest})
 	}
 	key := keyFile(t)
 	s, err := open(key)

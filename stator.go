@@ -76,6 +76,11 @@ type Options struct {
 	// enable. See docs/encryption.md.
 	EncryptionKey string
 
+	// AllowPlainBackups allows to read backups that are not encrypted although there is an
+	// EncryptionKey, such as those from before there was one. Everybody who can write to
+	// Backups can make such a backup.
+	AllowPlainBackups bool
+
 	// Buckets maps each S3Bucket name that exports and imports may use to a
 	// folder or URL. Other buckets are refused.
 	Buckets map[string]string
@@ -206,13 +211,17 @@ type LockedError = pebble.LockedError
 // OtherFilesError is returned when the data folder has files, but no database.
 type OtherFilesError = pebble.OtherFilesError
 
-// WrongKeyError is returned when the data folder or the backups are encrypted with
+// WrongKeyError is returned when the data folder or a backup is encrypted with
 // another key than EncryptionKey.
 type WrongKeyError = encryption.WrongKeyError
 
 // NeedsKeyError is returned when the data folder or a backup is encrypted, and there is
 // no EncryptionKey.
 type NeedsKeyError = encryption.NeedsKeyError
+
+// NotEncryptedError is returned when a backup is not encrypted, and there is an
+// EncryptionKey, but not AllowPlainBackups.
+type NotEncryptedError = encryption.NotEncryptedError
 
 // Open opens a database. The caller closes it with Close.
 func Open(ctx context.Context, o Options) (*DB, error) {
@@ -286,16 +295,12 @@ func loadKey(ctx context.Context, source string) (*encryption.MasterKey, error) 
 }
 
 // openPlace opens a location of backups.
-func openPlace(ctx context.Context, location string, key *encryption.MasterKey) (blob.Place, error) {
+func openPlace(ctx context.Context, location string, key *encryption.MasterKey, allowPlain bool) (blob.Place, error) {
 	place, err := blob.Open(ctx, location)
 	if err != nil {
 		return nil, err
 	}
-	encrypted, err := blob.Encrypted(ctx, place, key)
-	if err != nil {
-		return nil, errors.Join(err, place.Close())
-	}
-	return encrypted, nil
+	return blob.Encrypted(place, key, allowPlain), nil
 }
 
 // noBackground is an engine that never leads, so that no background work starts
@@ -319,7 +324,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	backupFiles, err := openPlace(ctx, o.backups(), o.key)
+	backupFiles, err := openPlace(ctx, o.backups(), o.key, o.AllowPlainBackups)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}

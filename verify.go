@@ -38,17 +38,18 @@ type BackupReport struct {
 	Table string `json:"table"`
 	Items int64  `json:"items"`
 	Fault string `json:"fault,omitempty"`
+	Key   string `json:"needsKey,omitempty"` // why it cannot be verified with the given key, or without one
 }
 
 // VerifyBackups reads all backups in a folder or at a URL, and compares their
-// files with their checksums and manifests. encryptionKey, which is as in Options,
-// decrypts those that are encrypted. VerifyBackups calls progress for each.
-func VerifyBackups(ctx context.Context, from, encryptionKey string, progress func(BackupReport)) error {
-	key, err := loadKey(ctx, encryptionKey)
+// files with their checksums and manifests. VerifyBackups calls progress for each,
+// also for those that need another key.
+func VerifyBackups(ctx context.Context, from string, with BackupKey, progress func(BackupReport)) error {
+	key, err := loadKey(ctx, with.EncryptionKey)
 	if err != nil {
 		return err
 	}
-	files, err := openPlace(ctx, from, key)
+	files, err := openPlace(ctx, from, key, with.AllowPlain)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package blob
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,18 +17,19 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// encryptedPlace is a place whose files are encrypted. Each data key is in a file of its own, which
-// a master key encrypts: servers that share the place never replace the keys of others, and a new
-// master key replaces these files only.
+// encryptedPlace is a place whose files are encrypted. The data key of a file is in the file, wrapped
+// by the master key. A second copy is in a file of its own, by which the master key is replaced: see
+// RotateKeys. Servers that share the place never replace the keys of others.
 //
-// Files that are not encrypted can be read, too: they are from before there was a key.
+// Nothing is read before the first file is created or opened, so that a place which cannot be reached
+// fails the backups that need it, and nothing else.
 type encryptedPlace struct {
 	Place
-	master *encryption.MasterKey // nil if files are written as they are, and encrypted ones cannot be read
+	master     *encryption.MasterKey // nil if files are written as they are, and encrypted ones cannot be read
+	allowPlain bool                  // files that are not encrypted are read although there is a key
 
 	mu     sync.Mutex
-	keys   map[string]*encryption.DataKey
-	active *encryption.DataKey // nil until a file is written
+	active *encryption.DataKey // of new files; nil until one is created
 }
 
 // keyRecord is the content of the file of a data key.
@@ -36,63 +39,75 @@ type keyRecord struct {
 	Master  string    `json:"master"` // id of the master key
 	Created time.Time `json:"created"`
 	Wrapped []byte    `json:"wrapped"`
+
+	sealed encryption.SealedRecord // zero for the format 1, which has no checksum
 }
 
 const (
-	keyFormat    = 1
-	keyPrefix    = "stator-"
-	keySuffix    = ".key"
-	maxKeyRecord = 4 << 10
+	plainKeyFormat = 1 // a line of JSON
+	keyFormat      = 2 // a sealed record
+	keyPrefix      = "stator-"
+	keySuffix      = ".key"
+	maxKeyRecord   = 4 << 10
 )
 
-// Encrypted returns a place whose files are encrypted if there is a master key. It returns a
-// *encryption.WrongKeyError if the place has keys, and none of that master key.
-func Encrypted(ctx context.Context, place Place, master *encryption.MasterKey) (Place, error) {
-	p := &encryptedPlace{Place: place, master: master, keys: make(map[string]*encryption.DataKey)}
-	if master == nil {
-		return p, nil
-	}
-	records, err := readKeys(ctx, place)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range records {
-		if r.Master != master.ID() {
-			continue
-		}
-		if p.active, err = p.unwrap(r); err != nil {
-			return nil, fmt.Errorf("%s: %w", place, err)
-		}
-	}
-	if p.active == nil && len(records) > 0 {
-		return nil, fmt.Errorf("the backups in %s: %w; give that key to stator encryption rotate --backups, or use another place for --backups",
-			place, &encryption.WrongKeyError{Used: records[0].Master, Given: master.ID()})
-	}
-	return p, nil
+// Encrypted returns a place whose files are encrypted if there is a master key. Files that are not
+// encrypted are read if there is none, or with allowPlain: otherwise opening one returns a
+// *encryption.NotEncryptedError.
+func Encrypted(place Place, master *encryption.MasterKey, allowPlain bool) Place {
+	return &encryptedPlace{Place: place, master: master, allowPlain: allowPlain}
 }
 
-// readKeys reads the keys of a place.
-func readKeys(ctx context.Context, place Place) (records []keyRecord, err error) {
-	names, err := place.Names(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list files in %s: %w", place, err)
+// CheckKeys returns an error that says which keys of a place of Encrypted cannot be used: those of
+// another master key, if there are no others, and those that cannot be read. Backups that need other
+// keys are not affected.
+func CheckKeys(ctx context.Context, place Place) error {
+	p, ok := place.(*encryptedPlace)
+	if !ok || p.master == nil {
+		return nil
 	}
-	for _, name := range names {
-		if !isKeyFile(name) {
+	records, unreadable, err := readKeys(ctx, p.Place)
+	if err != nil {
+		return err
+	}
+	found := errors.Join(slices.Collect(maps.Values(unreadable))...)
+	isOwn := func(r keyRecord) bool { return r.Master == p.master.ID() }
+	if len(records) > 0 && !slices.ContainsFunc(records, isOwn) {
+		found = errors.Join(found, fmt.Errorf("the backups in %s: %w; to use them, give both keys to stator encryption rotate --backups",
+			place, &encryption.WrongKeyError{Used: records[0].Master, Given: p.master.ID()}))
+	}
+	return found
+}
+
+// readKeys reads the key files of a place, in the order of their creation. unreadable are those that
+// cannot be read.
+func readKeys(ctx context.Context, place Place) (records []keyRecord, unreadable map[string]error, err error) {
+	unreadable = make(map[string]error)
+	files, err := place.Find(ctx, keyPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list files in %s: %w", place, err)
+	}
+	for _, f := range files {
+		if !isKeyFile(f.Name) {
 			continue
 		}
-		r, err := readKey(ctx, place, name)
-		if err != nil {
-			return nil, err
+		r, err := readKey(ctx, place, f.Name)
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case errors.Is(err, ErrNotFound): // it was removed meanwhile
+		case err != nil:
+			unreadable[f.Name] = err
+		default:
+			records = append(records, r)
 		}
-		records = append(records, r)
 	}
 	slices.SortFunc(records, func(a, b keyRecord) int { return a.Created.Compare(b.Created) })
-	return records, nil
+	return records, unreadable, nil
 }
 
 func isKeyFile(name string) bool {
-	return strings.HasPrefix(name, keyPrefix) && strings.HasSuffix(name, keySuffix)
+	return strings.HasPrefix(name, keyPrefix) && strings.HasSuffix(name, keySuffix) && !strings.Contains(name, "/")
 }
 
 func keyFile(id string) string { return keyPrefix + id + keySuffix }
@@ -107,17 +122,21 @@ func readKey(ctx context.Context, place Place, name string) (r keyRecord, err er
 	if err != nil {
 		return r, fmt.Errorf("read %s: %w", name, err)
 	}
+	wants := plainKeyFormat
+	if sealed, ok := encryption.ReadSealed(text); ok {
+		text, r.sealed, wants = sealed.Content, sealed, keyFormat
+	}
 	if json.Unmarshal(text, &r) != nil || name != keyFile(r.ID) {
 		return r, fmt.Errorf("the key file %s in %s is damaged: %w", name, place, store.ErrCorrupt)
 	}
-	if r.Format != keyFormat {
-		return r, fmt.Errorf("the key file %s in %s has format %d, and this version of stator knows format %d", name, place, r.Format, keyFormat)
+	if r.Format != wants {
+		return r, fmt.Errorf("the key file %s in %s has format %d, and this version of stator knows formats up to %d", name, place, r.Format, keyFormat)
 	}
 	return r, nil
 }
 
 func writeKey(ctx context.Context, place Place, master *encryption.MasterKey, d *encryption.DataKey, created time.Time) error {
-	b, err := json.Marshal(keyRecord{keyFormat, d.ID(), master.ID(), created, master.Wrap(d)})
+	b, err := json.Marshal(keyRecord{Format: keyFormat, ID: d.ID(), Master: master.ID(), Created: created, Wrapped: master.Wrap(d)})
 	if err != nil {
 		panic(fmt.Sprintf("a key cannot be encoded: %v", err))
 	}
@@ -125,55 +144,90 @@ func writeKey(ctx context.Context, place Place, master *encryption.MasterKey, d 
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(append(b, '\n')); err != nil {
+	if _, err := w.Write(master.SealRecord(b)); err != nil {
 		w.Cancel()
 		return err
 	}
 	return w.Commit()
 }
 
-// unwrap decrypts a data key. The caller holds the mutex, or is the only one.
-func (p *encryptedPlace) unwrap(r keyRecord) (*encryption.DataKey, error) {
-	if r.Master != p.master.ID() {
-		return nil, &encryption.WrongKeyError{Used: r.Master, Given: p.master.ID()}
+// unwrap decrypts the data key in a key file.
+func (r *keyRecord) unwrap(master *encryption.MasterKey) (*encryption.DataKey, error) {
+	if r.Master != master.ID() {
+		return nil, &encryption.WrongKeyError{Used: r.Master, Given: master.ID()}
 	}
-	d, err := p.master.Unwrap(r.ID, r.Wrapped)
+	if r.Format != plainKeyFormat && !r.sealed.IsOf(master) {
+		return nil, fmt.Errorf("the key file %s was changed without the key: %w", keyFile(r.ID), store.ErrCorrupt)
+	}
+	d, err := master.Unwrap(r.ID, r.Wrapped)
 	if err != nil {
 		return nil, fmt.Errorf("the key file %s: %w: %w", keyFile(r.ID), err, store.ErrCorrupt)
 	}
-	p.keys[d.ID()] = d
 	return d, nil
 }
 
-// key returns a data key.
-func (p *encryptedPlace) key(ctx context.Context, id string) (*encryption.DataKey, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if d, ok := p.keys[id]; ok {
-		return d, nil
+// key returns the data key of a file. It is never kept, so that a backup that was just written is
+// verified by what is stored.
+func (p *encryptedPlace) key(ctx context.Context, h *encryption.StreamHeader) (*encryption.DataKey, error) {
+	if h.Master == p.master.ID() {
+		if d, err := h.Unwrap(p.master); err == nil {
+			return d, nil
+		}
 	}
-	r, err := readKey(ctx, p.Place, keyFile(id))
-	if errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("its key file %s is missing: %w", keyFile(id), store.ErrCorrupt)
-	}
-	if err != nil {
+	// The master key was replaced since, the file is of an older version, or its own copy is damaged.
+	r, err := readKey(ctx, p.Place, keyFile(h.KeyID))
+	switch {
+	case errors.Is(err, ErrNotFound) && h.Master != "" && h.Master != p.master.ID():
+		return nil, &encryption.WrongKeyError{Used: h.Master, Given: p.master.ID()}
+	case errors.Is(err, ErrNotFound):
+		return nil, fmt.Errorf("its key file %s is missing: %w", keyFile(h.KeyID), store.ErrCorrupt)
+	case err != nil:
 		return nil, err
 	}
-	return p.unwrap(r)
+	return r.unwrap(p.master)
 }
 
-// activeKey returns the key of new files, and creates it if there is none.
+// masterOf returns the id of the master key that a file needs; empty if it is unknown.
+func (p *encryptedPlace) masterOf(ctx context.Context, h *encryption.StreamHeader) string {
+	if r, err := readKey(ctx, p.Place, keyFile(h.KeyID)); err == nil {
+		return r.Master
+	}
+	return h.Master
+}
+
+// activeKey returns the key of new files: the newest one of the master key. If there is none, it is
+// created.
 func (p *encryptedPlace) activeKey(ctx context.Context) (*encryption.DataKey, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active == nil {
-		d := encryption.NewDataKey()
-		if err := writeKey(ctx, p.Place, p.master, d, time.Now().UTC()); err != nil {
-			return nil, err
-		}
-		p.active, p.keys[d.ID()] = d, d
+	if p.active != nil {
+		return p.active, nil
 	}
-	return p.active, nil
+	records, _, err := readKeys(ctx, p.Place)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(records) {
+		if d, err := r.unwrap(p.master); err == nil {
+			p.active = d
+			return d, nil
+		}
+	}
+	d := encryption.NewDataKey()
+	if err := writeKey(ctx, p.Place, p.master, d, createdAfter(records)); err != nil {
+		return nil, err
+	}
+	p.active = d
+	return d, nil
+}
+
+// createdAfter returns when a new key is created: now, and after all others.
+func createdAfter(records []keyRecord) time.Time {
+	now := time.Now().UTC()
+	if n := len(records); n > 0 && !now.After(records[n-1].Created) {
+		now = records[n-1].Created.Add(time.Second)
+	}
+	return now
 }
 
 // Create begins a file.
@@ -183,13 +237,13 @@ func (p *encryptedPlace) Create(ctx context.Context, name string) (Writer, error
 	}
 	d, err := p.activeKey(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the encryption key of new backups: %w", err)
 	}
 	w, err := p.Place.Create(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return &encryptingWriter{w, encryption.NewStreamWriter(w, d)}, nil
+	return &encryptingWriter{w, encryption.NewStreamWriter(w, d, p.master)}, nil
 }
 
 type encryptingWriter struct {
@@ -215,59 +269,87 @@ func (p *encryptedPlace) Open(ctx context.Context, name string) (io.ReadCloser, 
 	}
 	r, err := p.reader(ctx, f, name)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
 	return r, nil
 }
 
 func (p *encryptedPlace) reader(ctx context.Context, f io.ReadCloser, name string) (io.ReadCloser, error) {
-	header := make([]byte, encryption.HeaderBytes)
-	n, err := io.ReadFull(f, header)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+	in, isEncrypted, err := peek(f)
+	switch {
+	case err != nil:
+		return nil, err
+	case !isEncrypted && p.master != nil && !p.allowPlain:
+		return nil, &encryption.NotEncryptedError{}
+	case !isEncrypted:
+		return plainFile{in, f}, nil
 	}
-	if !encryption.HasMagic(header[:n]) {
-		return unreadFile{io.MultiReader(strings.NewReader(string(header[:n])), f), f}, nil
-	}
+	h, err := encryption.ReadStreamHeader(in)
 	if p.master == nil {
-		return nil, fmt.Errorf("%s: %w", name, &encryption.NeedsKeyError{})
+		needs := new(encryption.NeedsKeyError)
+		if err == nil {
+			needs.Used = p.masterOf(ctx, h)
+		}
+		return nil, needs
 	}
-	h, err := encryption.ReadHeader(header[:n])
 	if err != nil {
-		return nil, damagedFile(name, err)
+		return nil, corrupt(err)
 	}
-	d, err := p.key(ctx, h.KeyID)
+	d, err := p.key(ctx, h)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	stream, err := encryption.NewStreamReader(f, header, d)
+	stream, err := encryption.NewStreamReader(in, h, d)
 	if err != nil {
-		return nil, damagedFile(name, err)
+		return nil, corrupt(err)
 	}
-	return &decryptingReader{f, stream, name}, nil
+	return &decryptingReader{f, stream, name, h.KeyID}, nil
 }
 
-func damagedFile(name string, err error) error {
-	return fmt.Errorf("%s: %w: %w", name, err, store.ErrCorrupt)
+// peek reports whether a file is encrypted, and returns a reader of all of it.
+func peek(f io.Reader) (in *bufio.Reader, isEncrypted bool, err error) {
+	const mostOfHeader = 256 // larger reads bypass the buffer
+	in = bufio.NewReaderSize(f, mostOfHeader)
+	magic, err := in.Peek(encryption.MagicBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	return in, encryption.HasMagic(magic), nil
 }
 
-type unreadFile struct {
+// corrupt adds store.ErrCorrupt to encryption.ErrDamaged.
+func corrupt(err error) error {
+	if errors.Is(err, encryption.ErrDamaged) {
+		return fmt.Errorf("%w: %w", err, store.ErrCorrupt)
+	}
+	return err
+}
+
+type plainFile struct {
 	io.Reader
 	io.Closer
 }
 
 type decryptingReader struct {
 	io.Closer
-	stream *encryption.StreamReader
-	name   string
+	stream    *encryption.StreamReader
+	name, key string
 }
 
 func (r *decryptingReader) Read(b []byte) (int, error) {
 	n, err := r.stream.Read(b)
 	if errors.Is(err, encryption.ErrDamaged) {
-		err = damagedFile(r.name, err)
+		err = fmt.Errorf("%s: %w", r.name, corrupt(err))
 	}
 	return n, err
+}
+
+// KeyOf returns the id of the data key of a file that was opened; empty if it is not encrypted.
+func KeyOf(file io.Reader) string {
+	if r, ok := file.(*decryptingReader); ok {
+		return r.key
+	}
+	return ""
 }
 
 // Names returns the names of all files but those of keys.
@@ -280,41 +362,4 @@ func (p *encryptedPlace) Names(ctx context.Context) ([]string, error) {
 func (p *encryptedPlace) Find(ctx context.Context, prefix string) ([]File, error) {
 	files, err := p.Place.Find(ctx, prefix)
 	return slices.DeleteFunc(files, func(f File) bool { return isKeyFile(f.Name) }), err
-}
-
-// RotateKeys encrypts the data keys at a place with a new master key, if they are encrypted with
-// the old one, and returns how many there were. It creates a new data key for new files. If it is
-// interrupted, it can be called again.
-func RotateKeys(ctx context.Context, place Place, before, after *encryption.MasterKey) (rotated int, err error) {
-	records, err := readKeys(ctx, place)
-	if err != nil {
-		return 0, err
-	}
-	known := 0
-	for _, r := range records {
-		if r.Master == after.ID() {
-			known++
-		}
-		if r.Master != before.ID() {
-			continue
-		}
-		d, err := before.Unwrap(r.ID, r.Wrapped)
-		if err != nil {
-			return rotated, fmt.Errorf("the key file %s: %w: %w", keyFile(r.ID), err, store.ErrCorrupt)
-		}
-		if err := writeKey(ctx, place, after, d, r.Created); err != nil {
-			return rotated, err
-		}
-		rotated++
-	}
-	switch {
-	case rotated > 0:
-	case len(records) == 0:
-		return 0, fmt.Errorf("%s has no encrypted backups", place)
-	case known == 0:
-		return 0, &encryption.WrongKeyError{Used: records[0].Master, Given: before.ID()}
-	default:
-		return 0, nil // they are rotated already
-	}
-	return rotated, writeKey(ctx, place, after, encryption.NewDataKey(), time.Now().UTC())
 }

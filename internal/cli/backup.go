@@ -64,13 +64,14 @@ func saveBackup(ctx context.Context, endpoint, region, to, key string, progress 
 }
 
 func restoreCommand() *cobra.Command {
-	var from, data, key string
+	var from, data string
+	var key stator.BackupKey
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Create a data folder from a backup",
 		Long: `Create a data folder from the newest backup in a folder, as made by
-stator backup. All files of the backup are verified first. Then serve it:
+stator backup or a schedule. All files of the backup are verified first. Then serve it:
 
   stator restore --from my-backup --data stator-data
   stator serve --data stator-data`,
@@ -78,6 +79,9 @@ stator backup. All files of the backup are verified first. Then serve it:
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || data == "" {
 				return usageError{errors.New("--from must name the backup, and --data the folder to create")}
+			}
+			if err := checkAllowPlain(key.AllowPlain, key.EncryptionKey); err != nil {
+				return err
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			var tables []stator.TableBackup
@@ -90,7 +94,8 @@ stator backup. All files of the backup are verified first. Then serve it:
 	}
 	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) with the backup")
 	cmd.Flags().StringVar(&data, "data", "", "data folder to create")
-	encryptionKeyVar(cmd, &key, "decrypt the backup with a key, and encrypt the data folder with it")
+	encryptionKeyVar(cmd, &key.EncryptionKey, "decrypt the backup with a key, and encrypt the data folder with it")
+	allowPlainVar(cmd, &key.AllowPlain)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }

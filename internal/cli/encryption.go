@@ -22,13 +22,26 @@ import (
 
 // encryptionKeyVar adds the flag --encryption-key.
 func encryptionKeyVar(cmd *cobra.Command, key *string, usage string) {
-	cmd.Flags().StringVar(key, "encryption-key", "", usage+": a file, or command: and a command line that prints it; preview, see docs/encryption.md")
+	cmd.Flags().StringVar(key, "encryption-key", "", usage+": a file, or command: and a command line that prints it; see docs/encryption.md")
+}
+
+// allowPlainVar adds the flag --allow-plain-backups.
+func allowPlainVar(cmd *cobra.Command, allow *bool) {
+	cmd.Flags().BoolVar(allow, "allow-plain-backups", false, "with --encryption-key, also read backups that are not encrypted, such as those from before there was a key; everybody who can write to the place of the backups can make one")
+}
+
+// checkAllowPlain returns the error of --allow-plain-backups without a key.
+func checkAllowPlain(allow bool, key string) error {
+	if allow && key == "" {
+		return usageError{errors.New("--allow-plain-backups applies to --encryption-key only: without a key backups that are not encrypted are read")}
+	}
+	return nil
 }
 
 func encryptionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
-		Short: "Manage the encryption of data folders and backups (preview)",
+		Short: "Manage the encryption of data folders and backups",
 	}
 	cmd.AddCommand(newKeyCommand(), encryptionStatusCommand(), encryptionEnableCommand(), encryptionDisableCommand(), encryptionRotateCommand())
 	return cmd
@@ -201,6 +214,17 @@ func bytesProgress(w io.Writer) encrypted.Progress {
 	}
 }
 
+// filesProgress returns a function that prints progress, at most once a second.
+func filesProgress(w io.Writer, what string) blob.FilesDone {
+	last := time.Now()
+	return func(done, total int) {
+		if time.Since(last) >= time.Second {
+			last = time.Now()
+			fmt.Fprintf(w, "%d of %d files of backups %s\n", done, total, what)
+		}
+	}
+}
+
 type rotateFlags struct {
 	data, backups, key, before string
 	rewrite, asJSON            bool
@@ -220,7 +244,9 @@ on. It takes no longer for much data than for little, as no other file is change
 
 Without --old-encryption-key the key stays, and only the data key is new. Files of
 the folder keep the data key that they were written with until they are compacted;
---rewrite encrypts them with the new one at once.`,
+--rewrite encrypts them with the new one at once. Each backup has its data key in it,
+encrypted with the key of when it was made, which so still opens it: with --rewrite
+backups are encrypted again, too, and only the new key opens them.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.key == "" {
@@ -230,10 +256,10 @@ the folder keep the data key that they were written with until they are compacte
 				f.before = f.key
 			}
 			if f.backups != "" {
-				if cmd.Flags().Changed("data") || f.rewrite {
-					return usageError{errors.New("--backups cannot be combined with --data or --rewrite")}
+				if cmd.Flags().Changed("data") {
+					return usageError{errors.New("--backups cannot be combined with --data")}
 				}
-				return f.rotateBackups(cmd.Context(), cmd.OutOrStdout())
+				return f.rotateBackups(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return f.rotateFolder(cmd)
 		},
@@ -243,7 +269,7 @@ the folder keep the data key that they were written with until they are compacte
 	encryptionKeyVar(cmd, &f.key, "new key")
 	cmd.Flags().StringVar(&f.before, "old-encryption-key", "", "present key; defaults to --encryption-key")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
-	cmd.Flags().BoolVar(&f.rewrite, "rewrite", false, "encrypt all files of the folder with the new data key, and remove the old ones")
+	cmd.Flags().BoolVar(&f.rewrite, "rewrite", false, "encrypt all files of the folder, or all backups, with the new data key, and remove the old ones")
 	return cmd
 }
 
@@ -274,11 +300,12 @@ func (f *rotateFlags) rotateFolder(cmd *cobra.Command) error {
 
 // rotatedBackups is the result of a rotation of the keys of backups.
 type rotatedBackups struct {
-	Master  string `json:"master"`  // id of the new key
-	Rotated int    `json:"rotated"` // data keys that it encrypts now
+	Master    string `json:"master"`              // id of the new key
+	Rotated   int    `json:"rotated"`             // data keys that it encrypts now
+	Rewritten int    `json:"rewritten,omitempty"` // files that are encrypted with the new data key, with --rewrite
 }
 
-func (f *rotateFlags) rotateBackups(ctx context.Context, w io.Writer) error {
+func (f *rotateFlags) rotateBackups(ctx context.Context, w, stderr io.Writer) error {
 	before, err := encryption.LoadKey(ctx, f.before)
 	if err != nil {
 		return err
@@ -291,13 +318,20 @@ func (f *rotateFlags) rotateBackups(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	n, err := blob.RotateKeys(ctx, place, before, after)
+	result := rotatedBackups{Master: after.ID()}
+	result.Rotated, err = blob.RotateKeys(ctx, place, before, after, filesProgress(stderr, "read"))
+	if err == nil && f.rewrite {
+		result.Rewritten, err = blob.RewriteFiles(ctx, place, after, filesProgress(stderr, "rewritten"))
+	}
 	if err = errors.Join(err, place.Close()); err != nil {
 		return fmt.Errorf("cannot rotate the keys of the backups in %s: %w", f.backups, err)
 	}
 	if f.asJSON {
-		return json.NewEncoder(w).Encode(rotatedBackups{after.ID(), n})
+		return json.NewEncoder(w).Encode(result)
 	}
-	fmt.Fprintf(w, "%d data keys of backups are encrypted with key %s; backups that are made from now on have a new one\n", n, after.ID())
+	fmt.Fprintf(w, "%d data keys of backups are encrypted with key %s; backups that are made from now on have a new one\n", result.Rotated, after.ID())
+	if f.rewrite {
+		fmt.Fprintf(w, "%d files of backups are encrypted with the new data key\n", result.Rewritten)
+	}
 	return nil
 }

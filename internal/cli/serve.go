@@ -32,6 +32,7 @@ type serveFlags struct {
 	data          string
 	engine        string
 	key           string
+	allowPlain    bool
 	backups       string
 	schedule      scheduleFlags
 	buckets       []string
@@ -99,6 +100,9 @@ machines can reach requires that, and TLS:
 			if err := f.checkOperation(cmd); err != nil {
 				return err
 			}
+			if err := checkAllowPlain(f.allowPlain, f.key); err != nil {
+				return err
+			}
 			if err := f.schedule.check(cmd); err != nil {
 				return err
 			}
@@ -112,6 +116,7 @@ machines can reach requires that, and TLS:
 	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")
 	encryptionKeyVar(cmd, &f.key, "encrypt the data folder and backups with a key")
+	allowPlainVar(cmd, &f.allowPlain)
 	f.schedule.add(cmd)
 	flags.StringArrayVar(&f.buckets, "bucket", nil, "bucket for exports and imports as name=folder or name=URL (file://, s3://); can be repeated")
 	flags.BoolVar(&f.inMemory, "in-memory", false, "keep data in memory only")
@@ -341,7 +346,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Keys, o.Policies, o.Region = allowedHosts(f), a.keys, a.policies, f.access.region
-	o.EncryptionKey = f.key
+	o.EncryptionKey, o.AllowPlainBackups = f.key, f.allowPlain
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

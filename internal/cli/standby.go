@@ -43,6 +43,9 @@ standby has not received when it is promoted is not in its data.`,
 			if u, err := url.Parse(of); err != nil || u.Host == "" {
 				return usageError{fmt.Errorf("--of is %q, but must be the URL of a server, such as http://127.0.0.1:8000", of)}
 			}
+			if err := checkAllowPlain(f.allowPlain, f.key); err != nil {
+				return err
+			}
 			if err := f.checkOperation(cmd); err != nil {
 				return err
 			}
@@ -56,6 +59,7 @@ standby has not received when it is promoted is not in its data.`,
 	flags.StringVar(&f.data, "data", "stator-standby", "data folder of the standby; created if it does not exist")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups once it is promoted; defaults to the name of the data folder followed by -backups")
 	encryptionKeyVar(cmd, &f.key, "encrypt the data folder of the standby, and backups once it is promoted, with a key")
+	allowPlainVar(cmd, &f.allowPlain)
 	flags.Int64Var(&f.cacheMB, "cache", defaultCacheMB(process.AvailableMemory()), "size of the cache in MB; defaults to a sixteenth of the machine's memory, from 64 to 1024")
 	flags.StringVar(&f.log, "log", "info", "log level: debug, info, warn or error")
 	f.addOperation(cmd)
@@ -89,7 +93,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, EncryptionKey: f.key, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, EncryptionKey: f.key, AllowPlainBackups: f.allowPlain, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // verifyFlags are the flags of stator verify.
 type verifyFlags struct {
 	data, endpoint, region, backups string
-	key                             string
+	key                             stator.BackupKey
 	rate                            int
 	asJSON                          bool
 }
@@ -44,7 +44,8 @@ a running server verifies its data, at a limited rate, while it keeps serving.
 With --backups all backups in a folder are compared with their checksums; then
 data is verified only if --data or --endpoint is given, too.
 
-The exit code is 1 if there are faults. Notes are differences that a crash may
+The exit code is 1 if there are faults, or backups that cannot be verified as they
+need another encryption key. Notes are differences that a crash may
 cause and that harm no data; they do not change the exit code.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,7 +62,8 @@ cause and that harm no data; they do not change the exit code.`,
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign the request for")
 	flags.IntVar(&f.rate, "rate", server.DefaultVerifyRate, "keys that a running server reads per second")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) with backups to verify")
-	encryptionKeyVar(cmd, &f.key, "key of an encrypted data folder, and of encrypted backups")
+	encryptionKeyVar(cmd, &f.key.EncryptionKey, "key of an encrypted data folder, and of encrypted backups")
+	allowPlainVar(cmd, &f.key.AllowPlain)
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
 	return cmd
 }
@@ -73,10 +75,16 @@ func (f *verifyFlags) check(cmd *cobra.Command) error {
 		return usageError{errors.New("--data and --endpoint cannot be combined")}
 	case changed("rate") && f.endpoint == "":
 		return usageError{errors.New("--rate applies to --endpoint only")}
-	case f.key != "" && f.endpoint != "" && f.backups == "":
+	case f.key.EncryptionKey != "" && f.endpoint != "" && f.backups == "":
 		return usageError{errors.New("--encryption-key does not apply to --endpoint: the server has its key")}
 	case f.rate < 1:
 		return usageError{fmt.Errorf("--rate is %d, but must be at least 1", f.rate)}
+	}
+	if err := checkAllowPlain(f.key.AllowPlain, f.key.EncryptionKey); err != nil {
+		return err
+	}
+	if f.key.AllowPlain && f.backups == "" {
+		return usageError{errors.New("--allow-plain-backups applies to --backups only")}
 	}
 	if u, err := url.Parse(f.endpoint); f.endpoint != "" && (err != nil || u.Host == "") {
 		return usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
@@ -136,7 +144,7 @@ func verifyFolder(cmd *cobra.Command, f *verifyFlags, progress func(string, int6
 		return nil, fmt.Errorf("cannot verify data in %s: there is none\n        name the folder that stator serve uses with --data", data)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	db, err := stator.Open(cmd.Context(), stator.Options{Dir: data, EncryptionKey: f.key, NoBackground: true, Log: log})
+	db, err := stator.Open(cmd.Context(), stator.Options{Dir: data, EncryptionKey: f.key.EncryptionKey, NoBackground: true, Log: log})
 	if err != nil {
 		return nil, cannotOpen(data, err)
 	}
@@ -225,13 +233,16 @@ func (v *verification) print(w io.Writer, asJSON bool) error {
 	if err := print(w); err != nil {
 		return err
 	}
-	tables, backups := int64(0), 0
+	tables, backups, unverified := int64(0), 0, 0
 	for _, r := range v.Tables {
 		tables += r.Faults
 	}
 	for _, r := range v.Backups {
 		if r.Fault != "" {
 			backups++
+		}
+		if r.Key != "" {
+			unverified++
 		}
 	}
 	switch {
@@ -241,6 +252,8 @@ func (v *verification) print(w io.Writer, asJSON bool) error {
 		return fmt.Errorf("%d faults: restore the tables from a backup, or rewrite the affected items", tables)
 	case backups > 0:
 		return fmt.Errorf("%d damaged backups: make new ones", backups)
+	case unverified > 0:
+		return fmt.Errorf("%d backups and sets could not be verified with this encryption key, or without one: verify them with the key that each one names", unverified)
 	}
 	return nil
 }
@@ -262,8 +275,8 @@ func (v *verification) printTables(w io.Writer) error {
 	}
 	for _, r := range v.Backups {
 		state := "ok"
-		if r.Fault != "" {
-			state = r.Fault
+		if r.Fault != "" || r.Key != "" {
+			state = r.Fault + r.Key // never both
 		}
 		fmt.Fprintf(out, "%s\t%s\t%d\t%s\n", r.File, r.Table, r.Items, state)
 	}

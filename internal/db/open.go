@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"time"
@@ -149,6 +150,21 @@ func (d *DB) ID(ctx context.Context) (id string, err error) {
 		return nil
 	})
 	return id, err
+}
+
+// NextSetNumber returns the number of the next backup set. It is larger than all that it has
+// returned before, and than after. The first time it is at least first.
+func (d *DB) NextSetNumber(ctx context.Context, after, first int64) (number int64, err error) {
+	key := keyspace.Meta("backup sets")
+	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
+		number = max(after+1, first)
+		if last, ok := tx.Get(key); ok && len(last) == 8 {
+			number = max(after, int64(binary.BigEndian.Uint64(last))) + 1
+		}
+		tx.Set(key, binary.BigEndian.AppendUint64(nil, uint64(number)))
+		return nil
+	})
+	return number, err
 }
 
 // Healthy returns an error if the engine cannot be read, or cannot store data.

@@ -25,7 +25,7 @@ func master(t *testing.T, n byte) *MasterKey {
 func seal(t *testing.T, k *DataKey, content []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w := NewStreamWriter(&b, k)
+	w := NewStreamWriter(&b, k, master(t, 1))
 	for rest := content; len(rest) > 0; {
 		n := min(len(rest), 1+len(rest)/3)
 		if _, err := w.Write(rest[:n]); err != nil {
@@ -39,14 +39,18 @@ func seal(t *testing.T, k *DataKey, content []byte) []byte {
 	return b.Bytes()
 }
 
-func unseal(k *DataKey, b []byte) ([]byte, error) {
-	if len(b) < HeaderBytes {
-		return nil, ErrDamaged
-	}
-	if _, err := ReadHeader(b); err != nil {
+// unseal reads a stream with the data key in its envelope.
+func unseal(m *MasterKey, b []byte) ([]byte, error) {
+	from := iotest.OneByteReader(bytes.NewReader(b))
+	h, err := ReadStreamHeader(from)
+	if err != nil {
 		return nil, err
 	}
-	r, err := NewStreamReader(iotest.OneByteReader(bytes.NewReader(b[HeaderBytes:])), b, k)
+	k, err := h.Unwrap(m)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewStreamReader(from, h, k)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +63,7 @@ func TestStream(t *testing.T) {
 	for _, size := range []int{0, 1, 100, block - 1, block, block + 1, 2 * block, 2*block + 5} {
 		content := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		b := seal(t, k, content)
-		if got, err := unseal(k, b); err != nil || !bytes.Equal(got, content) {
+		if got, err := unseal(master(t, 1), b); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
 		}
 		if bytes.Contains(b, []byte("0123456789")) {
@@ -79,21 +83,129 @@ func TestDamagedStream(t *testing.T) {
 	for i := range b {
 		damaged := bytes.Clone(b)
 		damaged[i] ^= 0x40
-		if _, err := unseal(k, damaged); !errors.Is(err, ErrDamaged) {
+		if _, err := unseal(master(t, 1), damaged); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("byte %d is changed: %v", i, err)
 		}
-		if _, err := unseal(k, b[:i]); !errors.Is(err, ErrDamaged) {
+		if _, err := unseal(master(t, 1), b[:i]); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("truncated at byte %d: %v", i, err)
 		}
 	}
-	if _, err := unseal(NewDataKey(), b); !errors.Is(err, ErrDamaged) {
+	if _, err := unseal(master(t, 2), b); !errors.Is(err, ErrDamaged) {
 		t.Errorf("another key: %v", err)
 	}
 	// A file that is cut between two blocks has no last block.
 	long := seal(t, k, make([]byte, 3*LargeBlocks.BlockBytes()))
 	for n := 1; n < 3; n++ {
-		if _, err := unseal(k, long[:HeaderBytes+n*(LargeBlocks.BlockBytes()+TagBytes)]); !errors.Is(err, ErrDamaged) {
+		if _, err := unseal(master(t, 1), long[:HeaderBytes+envelopeBytes+n*(LargeBlocks.BlockBytes()+TagBytes)]); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%d of 3 blocks: %v", n, err)
+		}
+	}
+}
+
+// The envelope says which master key a stream needs. If it is damaged, it does not name another one.
+func TestStreamEnvelope(t *testing.T) {
+	k := NewDataKey()
+	b := seal(t, k, []byte("text"))
+	h, err := ReadStreamHeader(bytes.NewReader(b))
+	if err != nil || h.Master != master(t, 1).ID() || h.KeyID != k.ID() {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	for i := HeaderBytes; i < HeaderBytes+envelopeBytes; i++ {
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 1
+		h, err := ReadStreamHeader(bytes.NewReader(damaged))
+		if err != nil || h.Master != "" {
+			t.Fatalf("byte %d is changed: %+v, %v", i, h, err)
+		}
+		if r, err := NewStreamReader(bytes.NewReader(damaged[HeaderBytes+envelopeBytes:]), h, k); err != nil {
+			t.Fatalf("byte %d is changed: %v", i, err)
+		} else if got, err := io.ReadAll(r); err != nil || string(got) != "text" {
+			t.Fatalf("byte %d is changed: %q, %v", i, got, err)
+		}
+	}
+}
+
+// A stream of version 1 has no envelope. It is read with its data key.
+func TestStreamOfVersion1(t *testing.T) {
+	k := NewDataKey()
+	header, c := k.Create(LargeBlocks)
+	sealer := BlockSealer{Cipher: c, Layout: LargeBlocks}
+	from := bytes.NewReader(sealer.Last(sealer.Append(header, []byte("text"))))
+	h, err := ReadStreamHeader(from)
+	if err != nil || h.Master != "" || h.KeyID != k.ID() {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	r, err := NewStreamReader(from, h, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != "text" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// After an error neither a reader nor a writer continues: the next block would be taken for the
+// missing one.
+func TestStreamErrorsRemain(t *testing.T) {
+	k := NewDataKey()
+	b := seal(t, k, bytes.Repeat([]byte("0123456789"), 3*LargeBlocks.BlockBytes()/10))
+	b[HeaderBytes+envelopeBytes+5] ^= 1
+	from := bytes.NewReader(b)
+	h, err := ReadStreamHeader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewStreamReader(from, h, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if n, err := r.Read(make([]byte, 10)); n != 0 || !errors.Is(err, ErrDamaged) {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+	}
+	full := &failingOnce{}
+	w := NewStreamWriter(full, k, master(t, 1))
+	for range 2 {
+		if _, err := w.Write(make([]byte, 2*LargeBlocks.BlockBytes())); !errors.Is(err, errFull) {
+			t.Errorf("write: %v", err)
+		}
+	}
+	if err := w.Finish(); !errors.Is(err, errFull) {
+		t.Errorf("finish: %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+// failingOnce fails the first write.
+type failingOnce struct{ failed bool }
+
+func (f *failingOnce) Write(p []byte) (int, error) {
+	if !f.failed {
+		f.failed = true
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// A bit that changes in a sealed record is detected without the key, and a record that somebody
+// else has sealed with it.
+func TestSealedRecord(t *testing.T) {
+	one, two := master(t, 1), master(t, 2)
+	b := one.SealRecord([]byte(`{"master":"x"}`))
+	r, ok := ReadSealed(b)
+	if !ok || string(r.Content) != `{"master":"x"}` || !r.IsOf(one) || r.IsOf(two) {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+	for i := range b {
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 1
+		if r, ok := ReadSealed(damaged); ok && r.IsOf(one) {
+			t.Errorf("byte %d is changed", i)
+		}
+		if _, ok := ReadSealed(b[:i]); ok {
+			t.Errorf("truncated at %d", i)
 		}
 	}
 }

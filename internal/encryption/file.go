@@ -39,6 +39,7 @@ const (
 	TagBytes = 16
 
 	formatVersion = 1
+	streamVersion = 2 // a stream, whose header is followed by its wrapped data key
 	keyIDOffset   = 16
 	saltOffset    = keyIDOffset + keyIDBytes
 	tagOffset     = HeaderBytes - TagBytes
@@ -59,12 +60,15 @@ type HeaderOf struct {
 }
 
 // ReadHeader reads a header.
-func ReadHeader(b []byte) (HeaderOf, error) {
+func ReadHeader(b []byte) (HeaderOf, error) { return readHeader(b, formatVersion) }
+
+// readHeader reads a header of a version up to newest.
+func readHeader(b []byte, newest byte) (HeaderOf, error) {
 	if len(b) < HeaderBytes || !HasMagic(b) {
 		return HeaderOf{}, fmt.Errorf("the header of an encrypted file: %w", ErrDamaged)
 	}
-	if b[8] != formatVersion {
-		return HeaderOf{}, fmt.Errorf("an encrypted file of version %d, but this version of stator knows version %d only: %w", b[8], formatVersion, ErrDamaged)
+	if b[8] < formatVersion || b[8] > newest {
+		return HeaderOf{}, fmt.Errorf("an encrypted file of version %d, but this version of stator knows versions up to %d only: %w", b[8], newest, ErrDamaged)
 	}
 	h := HeaderOf{KeyID: hex.EncodeToString(b[keyIDOffset:saltOffset]), Layout: Layout(b[9])}
 	if h.Layout < SmallBlocks || h.Layout > LargeBlocks {
@@ -78,9 +82,13 @@ type FileCipher struct{ gcm cipher.AEAD }
 
 // Create returns the header of a new file, and its cipher.
 func (k *DataKey) Create(layout Layout) (header []byte, c *FileCipher) {
+	return k.create(layout, formatVersion)
+}
+
+func (k *DataKey) create(layout Layout, version byte) (header []byte, c *FileCipher) {
 	header = make([]byte, tagOffset, HeaderBytes)
 	copy(header, fileMagic)
-	header[8], header[9] = formatVersion, byte(layout)
+	header[8], header[9] = version, byte(layout)
 	copy(header[keyIDOffset:], k.id[:])
 	rand.Read(header[saltOffset:tagOffset]) //nolint:errcheck // never fails
 	c = k.cipher(header)

@@ -206,3 +206,17 @@ func (e *NeedsKeyError) Error() string {
 	}
 	return fmt.Sprintf("it is encrypted%s: name the key with --encryption-key", with)
 }
+
+// NotEncryptedError is returned for a backup that is not encrypted, if there is a key.
+type NotEncryptedError struct{}
+
+// Error completes the sentence "cannot read the backup: …".
+func (*NotEncryptedError) Error() string {
+	return "it is not encrypted, so that everybody who can write to the place of the backups may have made it: if you trust it, allow it with --allow-plain-backups"
+}
+
+// IsKeyError reports whether an error says that something is not damaged, but is not of the key that
+// is given: it needs another key, or any, or is not encrypted.
+func IsKeyError(err error) bool {
+	return errors.As(err, new(*WrongKeyError)) || errors.As(err, new(*NeedsKeyError)) || errors.As(err, new(*NotEncryptedError))
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/encryption"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
@@ -257,7 +258,7 @@ func (s *Store) Get(ctx context.Context, id string) (Backup, error) {
 }
 
 // List returns all backups in the order of their ids, which is the order of time.
-// A backup with a damaged manifest is skipped and logged.
+// A backup with a damaged manifest, or of another encryption key, is skipped and logged.
 func (s *Store) List(ctx context.Context) ([]Backup, error) {
 	waiting, err := s.creating(ctx)
 	if err != nil {
@@ -271,6 +272,7 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 	}
 	found := make(map[string]*Manifest)
 	var all []Backup
+	var others otherKeys
 	for _, name := range names {
 		id, ok := cutID(name, suffixManifest)
 		if !ok {
@@ -280,6 +282,10 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 		if errors.Is(err, blob.ErrNotFound) {
 			continue // it was deleted meanwhile
 		}
+		if encryption.IsKeyError(err) {
+			others.add(err.Error())
+			continue
+		}
 		if err != nil {
 			s.log.Error("cannot read the manifest of a backup; skipping it", "place", s.place.String(), "error", err)
 			continue
@@ -287,6 +293,7 @@ func (s *Store) List(ctx context.Context) ([]Backup, error) {
 		found[id] = m
 		all = append(all, Backup{*m, false})
 	}
+	others.log(s, "backups are not listed, as they are not of the present encryption key")
 	for _, m := range waiting {
 		if found[m.ID] == nil {
 			all = append(all, Backup{*m, true})

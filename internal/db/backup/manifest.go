@@ -88,25 +88,26 @@ func writeRecord(ctx context.Context, place blob.Place, name string, content any
 	return w.Commit()
 }
 
-// readRecord reads a file of writeRecord and verifies its checksum.
-func readRecord(ctx context.Context, place blob.Place, name string, content any) error {
+// readRecord reads a file of writeRecord and verifies its checksum. It returns the id of its
+// encryption key; empty if it is not encrypted.
+func readRecord(ctx context.Context, place blob.Place, name string, content any) (key string, err error) {
 	r, err := place.Open(ctx, name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer r.Close()
 	text, err := io.ReadAll(io.LimitReader(r, maxRecordBytes))
 	if err != nil {
-		return fmt.Errorf("read backup file %s: %w", name, err)
+		return "", fmt.Errorf("read backup file %s: %w", name, err)
 	}
 	b, sum, _ := bytes.Cut(text, []byte("\n"))
 	if string(sum) != digest(b)+"\n" {
-		return &Damaged{name, 0, "its checksum does not match"}
+		return "", &Damaged{name, 0, "its checksum does not match"}
 	}
 	if err := json.Unmarshal(b, content); err != nil {
-		return &Damaged{name, 0, err.Error()}
+		return "", &Damaged{name, 0, err.Error()}
 	}
-	return nil
+	return blob.KeyOf(r), nil
 }
 
 func digest(b []byte) string {
@@ -116,7 +117,7 @@ func digest(b []byte) string {
 
 func readManifest(ctx context.Context, place blob.Place, name string) (*Manifest, error) {
 	m := new(Manifest)
-	if err := readRecord(ctx, place, name, m); err != nil {
+	if _, err := readRecord(ctx, place, name, m); err != nil {
 		return nil, err
 	}
 	if m.Format != format {

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/history"
+	"github.com/stator-db/stator/internal/encryption"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/timeid"
@@ -53,18 +53,20 @@ func (s *Store) scheduleStep(ctx context.Context) (wait time.Duration, err error
 	if err != nil {
 		return 0, err
 	}
-	for _, u := range unreadable {
-		s.log.Error("cannot read a backup set; it and its backups are kept", "place", s.place.String(), "file", u.File, "error", u.Error)
-	}
+	damaged := s.logUnreadable(unreadable)
 	if wait := s.untilDue(sets); wait > 0 {
 		return wait, nil
 	}
-	if len(unreadable) == 0 { // otherwise their backups would be taken for unfinished ones
+	if damaged == 0 { // otherwise their backups would be taken for unfinished ones
 		if err := s.removeUnfinished(ctx, database, sets); err != nil {
 			return 0, err
 		}
 	}
-	made, err := s.backUpAll(ctx, database, newestNumber(sets)+1)
+	number, err := s.nextNumber(ctx, sets, unreadable)
+	if err != nil {
+		return 0, err
+	}
+	made, err := s.backUpAll(ctx, database, number)
 	if !s.leads(ctx) {
 		return 0, nil // the next leader makes it
 	}
@@ -77,6 +79,48 @@ func (s *Store) scheduleStep(ctx context.Context) (wait time.Duration, err error
 	s.retryAt = time.Time{}
 	sets = append(sets, made)
 	return s.untilDue(sets), s.removeOldSets(ctx, sets)
+}
+
+// logUnreadable logs the sets that cannot be read, and returns how many are damaged. Those
+// that need another key are not, and the backups that belong to them cannot be read either.
+func (s *Store) logUnreadable(sets []UnreadableSet) (damaged int) {
+	var others otherKeys
+	defer func() { others.log(s, "backup sets are kept, as they are not of the present encryption key") }()
+	for _, u := range sets {
+		if u.OtherKey {
+			others.add(u.Error)
+			continue
+		}
+		damaged++
+		s.log.Error("cannot read a backup set; it and its backups are kept", "place", s.place.String(), "file", u.File, "error", u.Error)
+	}
+	return damaged
+}
+
+// otherKeys are files that are not of the present encryption key. There may be many, so they are
+// logged together.
+type otherKeys struct {
+	files int
+	last  string // why the last one is not
+}
+
+func (o *otherKeys) add(why string) { o.files, o.last = o.files+1, why }
+
+func (o *otherKeys) log(s *Store, message string) {
+	if o.files > 0 {
+		s.log.Warn(message, "place", s.place.String(), "files", o.files, "last", o.last)
+	}
+}
+
+// nextNumber returns the number of the next set, which is larger than that of all sets
+// that the database has made. The database counts them, as not all can be read if they have
+// several encryption keys. One that has not counted yet begins above what any has reached.
+func (s *Store) nextNumber(ctx context.Context, sets []*backupSet, unreadable []UnreadableSet) (int64, error) {
+	first := int64(1)
+	if len(unreadable) > 0 {
+		first = s.db.Now().UnixMilli()
+	}
+	return s.db.NextSetNumber(ctx, newestNumber(sets), first)
 }
 
 // untilDue returns how long to wait for the next backup. Sets from the future do not
@@ -110,24 +154,24 @@ func (s *Store) sets(ctx context.Context, database string) (own []*backupSet, un
 		case errors.Is(err, blob.ErrNotFound):
 			continue // it was removed meanwhile
 		case err != nil:
-			unreadable = append(unreadable, UnreadableSet{name, err.Error()})
+			unreadable = append(unreadable, UnreadableSet{name, err.Error(), encryption.IsKeyError(err)})
 		case set.Database == database:
 			own = append(own, set)
 		}
 	}
-	slices.SortStableFunc(own, func(a, b *backupSet) int { return cmp.Compare(a.Number, b.Number) })
+	inOrder(own)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unreadable = len(unreadable)
 	return own, unreadable, nil
 }
 
-// newestNumber returns the number of the set that was made last, 0 if there is none.
-func newestNumber(sets []*backupSet) int64 {
-	if len(sets) == 0 {
-		return 0
+// newestNumber returns the largest number of sets, 0 if there is none.
+func newestNumber(sets []*backupSet) (number int64) {
+	for _, set := range sets {
+		number = max(number, set.Number)
 	}
-	return sets[len(sets)-1].Number
+	return number
 }
 
 // backUpAll makes a backup of all tables as of one moment. If it fails, it leaves no
@@ -139,7 +183,7 @@ func (s *Store) backUpAll(ctx context.Context, database string, number int64) (*
 		return nil, err
 	}
 	defer view.Close()
-	set := &backupSet{Format: format, ID: timeid.New(now), Created: now, Database: database, Number: number}
+	set := &backupSet{Format: format, ID: timeid.New(now), Created: now, Database: database, Number: number, Counted: true}
 	if err := s.writeSet(ctx, view, set); err != nil {
 		return nil, errors.Join(err, s.removeParts(context.WithoutCancel(ctx), set))
 	}
@@ -349,6 +393,8 @@ type ScheduleStatus struct {
 type UnreadableSet struct {
 	File  string `json:"file"`
 	Error string `json:"error"`
+
+	OtherKey bool `json:"otherKey,omitempty"` // it is not damaged, but is not of the present encryption key
 }
 
 // SetSummary describes a set whose backups were all verified.

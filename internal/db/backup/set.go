@@ -3,10 +3,12 @@ package backup
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/encryption"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/timeid"
 )
@@ -37,6 +40,12 @@ type backupSet struct {
 	Verified time.Time `json:"verified,omitzero"`
 	Items    int64     `json:"items,omitempty"`
 	Bytes    int64     `json:"bytes,omitempty"`
+
+	// Counted says that the database has counted its sets. Older versions took the number from the
+	// sets that they could read, and began again with 1 if these had another encryption key.
+	Counted bool `json:"counted,omitempty"`
+
+	key string // id of the encryption key of the file
 }
 
 // WriteAll writes all tables as of one moment as a stream.
@@ -149,11 +158,15 @@ var ErrNoSet = errors.New("there is no backup of a whole server")
 
 // RestoreAll creates all tables of the newest set at a place, with their
 // settings but without their change records. It verifies every file before it
-// creates the first table, and calls done after each table.
-func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, done func(Manifest)) error {
-	newest, err := newestSet(ctx, place)
+// creates the first table, and calls done after each table. Newer sets that need another
+// encryption key are logged.
+func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, log *slog.Logger, done func(Manifest)) error {
+	newest, skipped, err := newestSet(ctx, place)
 	if err != nil {
 		return err
+	}
+	for _, u := range skipped {
+		log.Warn("a newer backup is not restored", "restored", newest.ID, "newer", u.File, "error", u.Error)
 	}
 	var all []*Manifest
 	for _, id := range newest.Backups {
@@ -177,35 +190,77 @@ func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, done func(Manif
 
 // newestSet returns the set of the largest id. If a schedule made it, its database may
 // have made another one later, when the clock was behind: that one is returned then.
-func newestSet(ctx context.Context, place blob.Place) (*backupSet, error) {
+//
+// Sets that need another encryption key are omitted. skipped are those of them with larger
+// ids. If there are no others, the error says which key is needed.
+func newestSet(ctx context.Context, place blob.Place) (newest *backupSet, skipped []UnreadableSet, err error) {
 	names, err := place.Names(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, suffixSet) })
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: %w", place, ErrNoSet)
-	}
-	newest, err := readSet(ctx, place, slices.Max(names))
-	if err != nil || newest.Number == 0 {
-		return newest, err
-	}
-	for _, name := range names {
+	var others error
+	var own []*backupSet // of the database of the newest one
+	for _, name := range slices.Backward(names) {
+		if !strings.HasSuffix(name, suffixSet) {
+			continue
+		}
 		set, err := readSet(ctx, place, name)
 		switch {
-		case errors.Is(err, blob.ErrNotFound) || errors.Is(err, store.ErrCorrupt):
+		case encryption.IsKeyError(err) && newest == nil:
+			others = cmp.Or(others, err)
+			skipped = append(skipped, UnreadableSet{File: name, Error: err.Error(), OtherKey: true})
+		case errors.Is(err, blob.ErrNotFound), encryption.IsKeyError(err), errors.Is(err, store.ErrCorrupt) && newest != nil:
 		case err != nil:
-			return nil, err
-		case set.Database == newest.Database && set.Number > newest.Number:
-			newest = set
+			return nil, nil, err
+		case newest == nil && set.Number == 0:
+			return set, skipped, nil
+		case newest == nil || set.Database == newest.Database && set.Number > 0:
+			newest, own = cmp.Or(newest, set), append(own, set)
 		}
 	}
-	return newest, nil
+	switch {
+	case newest != nil:
+		inOrder(own)
+		return own[len(own)-1], skipped, nil
+	case others != nil:
+		return nil, nil, fmt.Errorf("%s has no backup of a whole server that can be used: %w", place, others)
+	}
+	return nil, nil, fmt.Errorf("%s: %w", place, ErrNoSet)
 }
 
-func readSet(ctx context.Context, place blob.Place, name string) (*backupSet, error) {
-	s := new(backupSet)
-	if err := readRecord(ctx, place, name, s); err != nil {
+// inOrder sorts the sets of a database by when they were made. That is the order of their
+// numbers, whatever the clock said. Sets that older versions made with different keys may
+// have begun again with 1: where their numbers contradict their ids, which have the time,
+// the ids count.
+func inOrder(sets []*backupSet) {
+	slices.SortStableFunc(sets, func(a, b *backupSet) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID))
+	})
+	began := false
+	for i, a := range sets {
+		began = began || slices.ContainsFunc(sets[i+1:], func(b *backupSet) bool {
+			return a.key != b.key && !a.Counted && !b.Counted && a.ID > b.ID
+		})
+	}
+	if !began {
+		return
+	}
+	slices.SortStableFunc(sets, func(a, b *backupSet) int {
+		switch {
+		case a.Counted && b.Counted:
+			return cmp.Compare(a.Number, b.Number)
+		case a.Counted != b.Counted && a.Counted:
+			return 1
+		case a.Counted != b.Counted:
+			return -1
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+}
+
+func readSet(ctx context.Context, place blob.Place, name string) (s *backupSet, err error) {
+	s = new(backupSet)
+	if s.key, err = readRecord(ctx, place, name, s); err != nil {
 		return nil, err
 	}
 	if s.Format != format {

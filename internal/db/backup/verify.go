@@ -17,12 +17,13 @@ type Verified struct {
 	Table string // empty for a set
 	Items int64
 	Fault string // empty if the backup is complete and undamaged
+	Key   string // why it cannot be verified with the given encryption key, or without one; empty if it can
 }
 
 // VerifyAll reads all complete backups at a place, and all sets, and calls done
 // for each. Backups that are being created, or were abandoned, are not reported:
-// without a manifest there is no backup. It returns an error if a backup needs
-// another encryption key: that does not make it damaged.
+// without a manifest there is no backup. A backup that needs another encryption key is
+// not damaged, and is reported as such.
 func VerifyAll(ctx context.Context, place blob.Place, done func(Verified)) error {
 	names, err := place.Names(ctx)
 	if err != nil {
@@ -41,13 +42,13 @@ func VerifyAll(ctx context.Context, place blob.Place, done func(Verified)) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.As(err, new(*encryption.NeedsKeyError)) || errors.As(err, new(*encryption.WrongKeyError)) {
-			return err
-		}
 		if !ok || errors.Is(err, blob.ErrNotFound) && !stillListed(ctx, place, name) {
 			continue // deleted meanwhile
 		}
-		if err != nil {
+		switch {
+		case encryption.IsKeyError(err):
+			v.Key = err.Error()
+		case err != nil:
 			v.Fault = err.Error()
 		}
 		done(v)

@@ -140,6 +140,9 @@ func (s *Store) work(ctx context.Context, begun func()) {
 // step writes the backup that has waited longest. At intervals it scans for
 // backups that were requested while this server did not lead.
 func (s *Store) step(ctx context.Context) (wait time.Duration, err error) {
+	if s.nextScan.IsZero() {
+		s.checkKeys(ctx)
+	}
 	if !time.Now().Before(s.nextScan) {
 		s.nextScan = time.Now().Add(scanInterval)
 		if err := s.scan(ctx); err != nil && s.leads(ctx) {
@@ -153,6 +156,14 @@ func (s *Store) step(ctx context.Context) (wait time.Duration, err error) {
 	}
 	s.run(ctx, j)
 	return 0, nil
+}
+
+// checkKeys logs which encryption keys of the place cannot be used. It fails nothing: backups may not
+// need them.
+func (s *Store) checkKeys(ctx context.Context) {
+	if err := blob.CheckKeys(ctx, s.place); err != nil && s.leads(ctx) {
+		s.log.Error("not all encryption keys of backups can be used", "place", s.place.String(), "error", err)
+	}
 }
 
 func (s *Store) leads(ctx context.Context) bool { return lead.Check(ctx, s.db.Leads) == nil }

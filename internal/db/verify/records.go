@@ -155,12 +155,13 @@ const (
 	metaHorizon    = "horizon"
 	metaRuns       = "clock runs"
 	metaID         = "database id"
+	metaSets       = "backup sets"
 	metaCheckpoint = "checkpoint/"
 	metaUnits      = "units/"
 )
 
 // metaBytes are the lengths of the values of the database's own records.
-var metaBytes = map[string]int{metaLastTable: 4, metaJobsAdded: 8, metaHorizon: 1, metaID: 36}
+var metaBytes = map[string]int{metaLastTable: 4, metaJobsAdded: 8, metaHorizon: 1, metaID: 36, metaSets: 8}
 
 func (p *part) checkMeta(key, value []byte) {
 	name := string(key[1:])

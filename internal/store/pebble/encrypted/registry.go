@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,14 +90,14 @@ func CreateKeys(fs vfs.FS, dir string, master *encryption.MasterKey, plain bool,
 // OpenKeys reads the registry of a folder. It returns a *encryption.WrongKeyError if it is that of
 // another master key, a corruption error if it is damaged, and fs.ErrNotExist if there is none.
 func OpenKeys(fs vfs.FS, dir string, master *encryption.MasterKey) (*KeyRing, error) {
-	r, content, err := readRegistry(fs, dir)
+	r, sealed, err := readRegistry(fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	if r.Master != master.ID() {
 		return nil, &encryption.WrongKeyError{Used: r.Master, Given: master.ID()}
 	}
-	if !hmac.Equal(content.mac, master.MAC(content.json)) {
+	if !sealed.IsOf(master) {
 		return nil, damaged(fs.PathJoin(dir, RegistryName), "it was changed without the key")
 	}
 	k := &KeyRing{fs: fs, dir: dir, master: master, registry: r, plain: r.Plain, byID: make(map[string]*encryption.DataKey)}
@@ -190,8 +189,7 @@ func (k *KeyRing) encode() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("the registry of keys cannot be encoded: %v", err))
 	}
-	sum := sha256.Sum256(b)
-	return fmt.Appendf(nil, "%s\n%x\n%x\n", b, sum, k.master.MAC(b))
+	return k.master.SealRecord(b)
 }
 
 // RemoveKeys removes the registry of a folder, durably.
@@ -204,11 +202,8 @@ func RemoveKeys(fs vfs.FS, dir string) error {
 	return syncDir(fs, dir)
 }
 
-// registryContent are the parts of the file.
-type registryContent struct{ json, mac []byte }
-
 // readRegistry reads the first copy of the registry that is intact.
-func readRegistry(fs vfs.FS, dir string) (registry, registryContent, error) {
+func readRegistry(fs vfs.FS, dir string) (registry, encryption.SealedRecord, error) {
 	absent := 0
 	var failed error // to read a copy, as of a bad sector
 	for _, name := range []string{RegistryName, registryCopyName} {
@@ -221,33 +216,26 @@ func readRegistry(fs vfs.FS, dir string) (registry, registryContent, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if r, content, ok := decodeRegistry(b); ok {
+		if r, sealed, ok := decodeRegistry(b); ok {
 			if r.Format != registryFormat {
-				return registry{}, registryContent{}, fmt.Errorf("%s has format %d, and this version of stator knows format %d: use the version that has written it", name, r.Format, registryFormat)
+				return registry{}, encryption.SealedRecord{}, fmt.Errorf("%s has format %d, and this version of stator knows format %d: use the version that has written it", name, r.Format, registryFormat)
 			}
-			return r, content, nil
+			return r, sealed, nil
 		}
 	}
 	if absent == 2 {
-		return registry{}, registryContent{}, iofs.ErrNotExist
+		return registry{}, encryption.SealedRecord{}, iofs.ErrNotExist
 	}
 	if failed != nil {
-		return registry{}, registryContent{}, failed
+		return registry{}, encryption.SealedRecord{}, failed
 	}
-	return registry{}, registryContent{}, damaged(fs.PathJoin(dir, RegistryName), "it is damaged, and so is its copy: without the keys in it nothing can be decrypted; restore the file from a copy of the folder, or the tables from backups")
+	return registry{}, encryption.SealedRecord{}, damaged(fs.PathJoin(dir, RegistryName), "it is damaged, and so is its copy: without the keys in it nothing can be decrypted; restore the file from a copy of the folder, or the tables from backups")
 }
 
-func decodeRegistry(b []byte) (r registry, content registryContent, ok bool) {
-	lines := bytes.Split(b, []byte("\n"))
-	if len(lines) != 4 || len(lines[3]) > 0 {
-		return r, content, false
-	}
-	sum := sha256.Sum256(lines[0])
-	mac, err := hex.DecodeString(string(lines[2]))
-	if err != nil || hex.EncodeToString(sum[:]) != string(lines[1]) || json.Unmarshal(lines[0], &r) != nil {
-		return r, content, false
-	}
-	return r, registryContent{lines[0], mac}, true
+func decodeRegistry(b []byte) (r registry, sealed encryption.SealedRecord, ok bool) {
+	sealed, ok = encryption.ReadSealed(b)
+	ok = ok && json.Unmarshal(sealed.Content, &r) == nil
+	return r, sealed, ok
 }
 
 func readSmall(fs vfs.FS, path string) ([]byte, error) {
