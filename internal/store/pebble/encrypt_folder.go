@@ -47,7 +47,7 @@ func EncryptFolder(o Options, progress encrypted.Progress) error {
 }
 
 // beginEncryption creates the keys of a folder that is not encrypted. Its sync marks have checksums
-// of another kind, and are removed.
+// of another kind, and are removed once they are verified.
 func beginEncryption(o Options, key *encryption.MasterKey) (*encrypted.KeyRing, error) {
 	if err := removeMarks(o); err != nil {
 		return nil, err
@@ -75,11 +75,16 @@ func DecryptFolder(o Options, progress encrypted.Progress) error {
 		if err := removeMarks(o); err != nil {
 			return err
 		}
+		if err := encrypted.RemoveKeys(o.FS, o.Dir); err != nil {
+			return err
+		}
+		// After the keys: older versions do not know them. A crash in between only keeps these
+		// versions from opening the folder.
 		format := o.FS.PathJoin(o.Dir, folderFormatPrefix+strconv.Itoa(encryptedFormat))
 		if err := o.FS.Remove(format); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return encrypted.RemoveKeys(o.FS, o.Dir)
+		return syncDir(o.FS, o.Dir)
 	})
 }
 
@@ -142,9 +147,18 @@ func withLock(o Options, change func(Options) error) (err error) {
 	return change(o)
 }
 
-// removeMarks removes the sync marks of a folder that was closed.
+// removeMarks removes the sync marks of a folder that was closed. They must agree with its files, which
+// have the same content after they were rewritten: otherwise nothing would report the difference.
 func removeMarks(o Options) error {
-	err := o.FS.Remove(o.FS.PathJoin(o.Dir, walguard.MarksName))
+	marks := walguard.OpenMarks(o.FS, o.Dir, o.Log)
+	if o.keys != nil {
+		marks.Keyed = o.keys.Keyed()
+	}
+	err := errors.Join(marks.CheckFiles(o.encrypt(o.FS), o.Dir), marks.Close())
+	if err != nil {
+		return failure("compare the files with the sync marks", err)
+	}
+	err = o.FS.Remove(o.FS.PathJoin(o.Dir, walguard.MarksName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -37,8 +37,8 @@ func openKeys(o Options) (*encrypted.KeyRing, error) {
 	case err != nil:
 		return nil, openFailure(err)
 	}
-	if err := keys.Repair(); err != nil {
-		return nil, fmt.Errorf("write %s: %w", encrypted.RegistryName, err)
+	if err := keys.Repair(); err != nil { // such as on a full disk; one copy is intact
+		o.Log.Error("cannot repair a copy of the encryption keys: only one is intact", "file", encrypted.RegistryName, "error", err)
 	}
 	if keys.AllowsPlain() {
 		o.Log.Warn("the data folder may have files that are not encrypted: stop the server and run stator encryption enable to encrypt them", "folder", o.Dir)

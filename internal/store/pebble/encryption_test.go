@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/stator-db/stator/internal/encryption"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble/disktest"
 	"github.com/stator-db/stator/internal/store/pebble/encrypted"
@@ -435,5 +436,57 @@ func TestPlainTableInEncryptedFolderIsRefused(t *testing.T) {
 	}
 	if !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A folder is opened although the second copy of its keys cannot be repaired, as on a full disk.
+func TestKeysThatCannotBeRepaired(t *testing.T) {
+	mem := vfs.NewMem()
+	o := Options{FS: mem, Dir: "d", Key: testKey(t, 1), IdleFlush: -1}
+	e := mustOpen(t, o)
+	fillSecret(t, e)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.Remove("d/stator.keys-copy"); err != nil {
+		t.Fatal(err)
+	}
+	var log logtest.Log
+	o.Log = log.Logger()
+	o.FS = disktest.Inject(mem, func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "stator.keys") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+	expectSecret(t, o)
+	if !strings.Contains(log.String(), "only one is intact") {
+		t.Errorf("the log is\n%s", &log)
+	}
+}
+
+// Sync marks that a file does not agree with are not removed: nothing else would report the damage.
+func TestSyncMarksAreVerifiedBeforeTheyAreRemoved(t *testing.T) {
+	for _, key := range []*encryption.MasterKey{nil, testKey(t, 1)} {
+		mem := vfs.NewMem()
+		o := Options{FS: mem, Dir: "d", Key: key, IdleFlush: -1}
+		e := mustOpen(t, o)
+		fillSecret(t, e)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		manifest := "d/" + slices.Max(filesOf(t, mem, "MANIFEST-*"))
+		b := readFile(t, mem, manifest)
+		write(t, mem, manifest, b[:len(b)-10])
+		if err := withLock(o, removeMarks); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("with a key: %v: %v", key != nil, err)
+		}
+		if len(filesOf(t, mem, "stator.synced")) != 1 {
+			t.Errorf("with a key: %v: the marks are removed", key != nil)
+		}
+		write(t, mem, manifest, b)
+		if err := withLock(o, removeMarks); err != nil || len(filesOf(t, mem, "stator.synced")) != 0 {
+			t.Errorf("with a key: %v: the control: %v", key != nil, err)
+		}
 	}
 }

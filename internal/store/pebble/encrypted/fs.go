@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -33,8 +35,25 @@ func (f *FileSystem) Unwrap() vfs.FS { return f.FS }
 
 // isTable reports whether a file is read at random offsets.
 func isTable(name string) bool {
-	ext := filepath.Ext(name)
-	return ext == ".sst" || ext == ".blob"
+	kind := kindOf(name)
+	return kind == "sst" || kind == "blob"
+}
+
+// kindOf returns which kind of file with content of the database has a name: "MANIFEST", "OPTIONS",
+// "log", "sst" or "blob"; empty for other files. In the quarantine a number may follow the kind.
+func kindOf(name string) string {
+	name = filepath.Base(name)
+	for _, kind := range []string{"MANIFEST", "OPTIONS"} {
+		if strings.HasPrefix(name, kind+"-") {
+			return kind
+		}
+	}
+	number, kind, _ := strings.Cut(name, ".")
+	kind, _, _ = strings.Cut(kind, ".")
+	if number == "" || strings.Trim(number, "0123456789") != "" || !slices.Contains([]string{"sst", "log", "blob"}, kind) {
+		return ""
+	}
+	return kind
 }
 
 // Create creates a file.

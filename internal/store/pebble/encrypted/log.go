@@ -104,12 +104,14 @@ func (w *logWriter) SyncData() error {
 	return w.File.SyncData()
 }
 
-// SyncTo begins to write the file to the disk.
-func (w *logWriter) SyncTo(int64) (fullSync bool, err error) {
-	if err := w.finish(); err != nil {
+// SyncTo begins to write the first bytes of the content to the disk. What follows them is left out, as
+// it may be written to soon.
+func (w *logWriter) SyncTo(length int64) (fullSync bool, err error) {
+	if err := w.finish(); err != nil || w.written == 0 {
 		return false, err
 	}
-	return w.File.SyncTo(int64(w.end))
+	after := max(0, int64(w.written)-length) // of the content; encrypted it is larger
+	return w.File.SyncTo(int64(w.end) - after)
 }
 
 // Close closes the file.
@@ -147,6 +149,8 @@ type logReader struct {
 	rest    []byte
 	filler  uint64 // unreadable bytes of the content before rest
 	torn    uint64 // bytes after the last part that cannot be decrypted
+	lost    uint64 // bytes of the content before rest that cannot be decrypted, in all
+	cut     uint64 // bytes at the end that cannot be decrypted, when all is read
 	buf     [sectionBytes]byte
 }
 
@@ -212,6 +216,7 @@ func (r *logReader) next() error {
 		if offset, content := r.part(); content != nil {
 			r.pos += len(content) + partExtraBytes
 			r.filler, r.rest, r.torn = offset-r.read, content, 0
+			r.lost += r.filler
 			r.read = offset + uint64(len(content))
 			return nil
 		}
@@ -225,6 +230,7 @@ func (r *logReader) next() error {
 			if r.torn == 0 {
 				return io.EOF
 			}
+			r.cut += r.torn
 			r.filler, r.torn = max(r.torn, minFiller), 0
 			return nil
 		}

@@ -2,13 +2,14 @@ package encrypted
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	iofs "io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
 	"github.com/stator-db/stator/internal/encryption"
 )
@@ -44,6 +45,9 @@ func StateOf(fs vfs.FS, dir string) (FolderState, error) {
 		return FolderState{}, err
 	}
 	for _, f := range files {
+		if f.key == headerCut {
+			continue // it has no content
+		}
 		i := slices.IndexFunc(s.Keys, func(k KeyUsage) bool { return k.Key == f.key })
 		if i < 0 {
 			i, s.Keys = len(s.Keys), append(s.Keys, KeyUsage{Key: f.key})
@@ -57,7 +61,7 @@ func StateOf(fs vfs.FS, dir string) (FolderState, error) {
 // contentFile is a file with content of the database.
 type contentFile struct {
 	path  string
-	key   string // id of its data key; empty if it is not encrypted
+	key   string // id of its data key; empty if it is not encrypted, or headerCut
 	bytes int64  // as stored
 }
 
@@ -84,7 +88,7 @@ func contentFiles(fs vfs.FS, dir string) (files []contentFile, err error) {
 			}
 			files = append(files, more...)
 			continue
-		case info.IsDir() || info.Size() == 0 || !hasContent(name):
+		case info.IsDir() || info.Size() == 0 || kindOf(name) == "":
 			continue
 		}
 		key, err := keyOf(fs, path)
@@ -102,15 +106,8 @@ func contentFiles(fs vfs.FS, dir string) (files []contentFile, err error) {
 // quarantineName is the folder for tables that the manifest does not name.
 const quarantineName = "quarantine"
 
-// hasContent reports whether a file of this name has content of the database.
-func hasContent(name string) bool {
-	if strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "OPTIONS-") {
-		return true
-	}
-	number, kind, _ := strings.Cut(name, ".")
-	kind, _, _ = strings.Cut(kind, ".") // in the quarantine a number may follow
-	return number != "" && strings.Trim(number, "0123456789") == "" && slices.Contains([]string{"sst", "log", "blob"}, kind)
-}
+// headerCut is the key of a log of which a crash has left only a part of the header. It reads as empty.
+const headerCut = "(part of a header)"
 
 // keyOf returns the id of the data key in the header of a file; empty if it is not encrypted.
 func keyOf(fs vfs.FS, path string) (string, error) {
@@ -126,6 +123,9 @@ func keyOf(fs vfs.FS, path string) (string, error) {
 	}
 	if !encryption.HasMagic(b[:n]) {
 		return "", nil
+	}
+	if n < len(b) && !isTable(path) {
+		return headerCut, nil
 	}
 	h, err := encryption.ReadHeader(b[:n])
 	if err != nil {
@@ -168,6 +168,11 @@ func (k *KeyRing) rewrite(key string, progress Progress, writer func(vfs.File, s
 	}
 	from := New(k.fs, k)
 	for _, f := range files {
+		if err := k.checkLog(from, f.path); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
 		if err := k.rewriteFile(from, f.path, writer); err != nil {
 			return err
 		}
@@ -175,6 +180,44 @@ func (k *KeyRing) rewrite(key string, progress Progress, writer func(vfs.File, s
 		progress(done, total)
 	}
 	return nil
+}
+
+// checkLog reads a log, before any file is replaced.
+func (k *KeyRing) checkLog(from *FileSystem, path string) error {
+	if isTable(path) {
+		return nil // it is large, and what is read of it is authenticated
+	}
+	in, err := from.Open(path, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, onlyReader{in})
+	if err == nil {
+		err = k.checkRead(in, path)
+	}
+	return errors.Join(err, in.Close())
+}
+
+// checkRead returns an error if a part of a log, which was read to its end, cannot be decrypted. The
+// copy would have other bytes there, with a valid authentication. The end of a WAL file may be what a
+// crash has left, or an older one that was reused, and that of a manifest which was replaced, too.
+func (k *KeyRing) checkRead(in vfs.File, path string) error {
+	r, ok := in.(*logReader)
+	if !ok || r.lost == 0 && r.cut == 0 {
+		return nil
+	}
+	isWhole := kindOf(path) == "OPTIONS"
+	if kindOf(path) == "MANIFEST" {
+		current, err := atomicfs.ReadMarker(k.fs, k.dir, "manifest")
+		if err != nil {
+			return err
+		}
+		isWhole = k.fs.PathBase(path) == current
+	}
+	if r.lost == 0 && !isWhole {
+		return nil
+	}
+	return damaged(path, fmt.Sprintf("%d bytes of it cannot be decrypted, and the file was not replaced: check the folder with stator verify, and restore it from a copy, or its tables from backups", r.lost+r.cut))
 }
 
 func (k *KeyRing) rewriteFile(from *FileSystem, path string, writer func(vfs.File, string) vfs.File) error {
@@ -190,6 +233,9 @@ func (k *KeyRing) rewriteFile(from *FileSystem, path string, writer func(vfs.Fil
 	out := writer(file, path)
 	const bufferBytes = 1 << 20
 	_, err = io.CopyBuffer(onlyWriter{out}, onlyReader{in}, make([]byte, bufferBytes))
+	if err == nil {
+		err = k.checkRead(in, path)
+	}
 	if err == nil {
 		err = out.Sync()
 	}

@@ -180,6 +180,28 @@ func (m *SyncMarks) CheckFolder(disk vfs.FS, dir string) (Manifest, error) {
 	return found, m.left
 }
 
+// CheckFiles is CheckFolder, and reads all WAL files that are not obsolete, too.
+func (m *SyncMarks) CheckFiles(disk vfs.FS, dir string) error {
+	found, err := m.CheckFolder(disk, dir)
+	if err != nil {
+		return err
+	}
+	names, err := disk.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		n, _, ok := wal.ParseLogFilename(name)
+		if !ok || uint64(n) < found.firstWAL {
+			continue
+		}
+		if err := m.check(disk, disk.PathJoin(dir, name), uint64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *SyncMarks) checkFolder(disk vfs.FS, dir string) (Manifest, error) {
 	names, err := disk.List(dir)
 	if err != nil {
