@@ -254,6 +254,29 @@ func text(err error) string {
 	return err.Error()
 }
 
+// A server that does not encrypt logs at its start which tables ask for it, as DescribeTable shows that
+// they do.
+func TestTablesThatAskForEncryptionAreLogged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var log bytes.Buffer
+	for range 2 {
+		log.Reset()
+		d, err := Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(request(t, d, "ListTables", `{}`), "Orders") {
+			request(t, d, "CreateTable", `{"TableName":"Orders","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST","SSESpecification":{"Enabled":true}}`)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), "the data folder is not encrypted") {
+			t.Errorf("the log is\n%s", &log)
+		}
+	}
+}
+
 // A standby encrypts its copy with its own key, continues with it after a restart, and serves with
 // it once it is promoted, also if the place of its backups cannot be reached.
 func TestEncryptedStandby(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
@@ -280,6 +281,21 @@ func (o *Options) unencrypted() func(table string) {
 	}
 }
 
+// warnUnencrypted logs which tables ask for encryption on a server that does not encrypt, such as after
+// stator encryption disable: DescribeTable shows what they ask for.
+func (o *Options) warnUnencrypted(d *db.DB) {
+	warn := o.unencrypted()
+	if warn == nil {
+		return
+	}
+	names, _ := d.Tables("", math.MaxInt)
+	for _, name := range names {
+		if t, err := d.Describe(name); err == nil && t.Encryption.Enabled {
+			warn(name)
+		}
+	}
+}
+
 // loadKey reads the encryption key, if there is one.
 func (o *Options) loadKey(ctx context.Context) (err error) {
 	o.key, err = loadKey(ctx, o.EncryptionKey)
@@ -339,6 +355,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if s.transfers, err = transfer.Open(ctx, d, s.buckets, o.Log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	o.warnUnencrypted(d)
 	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
 	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Unencrypted: o.unencrypted()})

@@ -56,6 +56,14 @@ func TestEncryptionCommands(t *testing.T) {
 	expect(exitFailed, "another key", "verify", "--data", data, "--encryption-key", one)
 	expect(exitDone, "(database)", "verify", "--data", data, "--encryption-key", two)
 	expect(exitDone, "TABLE", "restore", "--from", to, "--data", path("restored"), "--encryption-key", two)
+	expect(exitDone, "ok", "verify", "--backups", to, "--encryption-key", one) // which has made them
+	expect(exitDone, `"rewritten":`, "encryption", "rotate", "--backups", to, "--encryption-key", two, "--rewrite", "--json")
+	expect(exitFailed, "could not be verified with this encryption key", "verify", "--backups", to, "--encryption-key", one)
+	expect(exitFailed, `"needsKey":`, "verify", "--backups", to, "--json")
+	expect(exitDone, "ok", "verify", "--backups", to, "--encryption-key", two, "--allow-plain-backups")
+	expect(exitUsage, "applies to --encryption-key only", "restore", "--from", to, "--data", path("other"), "--allow-plain-backups")
+	expect(exitUsage, "applies to --encryption-key only", "serve", "--data", data, "--allow-plain-backups")
+	expect(exitUsage, "applies to --backups only", "verify", "--data", data, "--encryption-key", two, "--allow-plain-backups")
 	expect(exitDone, "encrypted with key", "encryption", "rotate", "--data", data, "--encryption-key", two, "--rewrite")
 
 	expect(exitDone, "not encrypted", "encryption", "disable", "--data", data, "--encryption-key", two)
