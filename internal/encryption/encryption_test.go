@@ -164,7 +164,7 @@ func TestStreamErrorsRemain(t *testing.T) {
 			t.Errorf("read %d bytes, %v", n, err)
 		}
 	}
-	full := &failingOnce{}
+	full := &fullOnce{}
 	w := NewStreamWriter(full, k, master(t, 1))
 	for range 2 {
 		if _, err := w.Write(make([]byte, 2*LargeBlocks.BlockBytes())); !errors.Is(err, errFull) {
@@ -178,10 +178,10 @@ func TestStreamErrorsRemain(t *testing.T) {
 
 var errFull = errors.New("full")
 
-// failingOnce fails the first write.
-type failingOnce struct{ failed bool }
+// fullOnce is a disk that fails the first write.
+type fullOnce struct{ failed bool }
 
-func (f *failingOnce) Write(p []byte) (int, error) {
+func (f *fullOnce) Write(p []byte) (int, error) {
 	if !f.failed {
 		f.failed = true
 		return 0, errFull
