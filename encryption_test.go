@@ -241,7 +241,7 @@ func TestPlantedBackupIsNotRestored(t *testing.T) {
 		items := int64(0)
 		restored := filepath.Join(dir, fmt.Sprintf("restored-%v", allow))
 		err := RestoreBackup(t.Context(), from, restored, BackupKey{key, allow}, slog.New(slog.NewTextHandler(&log, nil)), func(b TableBackup) { items += b.Items })
-		if err != nil || items != want || strings.Contains(log.String(), "a newer backup is not restored") == allow {
+		if err != nil || items != want || strings.Contains(log.String(), "newer backups are not restored") == allow {
 			t.Errorf("allowed: %v: %d items, %v, the log is\n%s", allow, items, err, &log)
 		}
 	}

@@ -308,8 +308,8 @@ func (p *encryptedPlace) reader(ctx context.Context, f io.ReadCloser, name strin
 
 // peek reports whether a file is encrypted, and returns a reader of all of it.
 func peek(f io.Reader) (in *bufio.Reader, isEncrypted bool, err error) {
-	const mostOfHeader = 256 // larger reads bypass the buffer
-	in = bufio.NewReaderSize(f, mostOfHeader)
+	const bufferBytes = 256 // larger reads bypass it
+	in = bufio.NewReaderSize(f, bufferBytes)
 	magic, err := in.Peek(encryption.MagicBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err

@@ -44,10 +44,10 @@ func (f *keyedServers) use(key byte, allowPlain bool) {
 	f.place.Place = blob.Encrypted(f.files, testKey(f.t, key), allowPlain)
 }
 
-// run runs a server with a key for some hours, and returns the numbers of items of the sets that it
-// lists, the newest first. It makes a set at once, unless it can read one that is less than an hour
+// run runs a server with a key for some minutes, and returns the numbers of items of the sets that it
+// lists, the newest first. It makes a set at once, unless it can read one that is less than a minute
 // old.
-func (f *keyedServers) run(key byte, allowPlain bool, hours int) (items []int64) {
+func (f *keyedServers) run(key byte, allowPlain bool, minutes int) (items []int64) {
 	f.t.Helper()
 	f.use(key, allowPlain)
 	h, server := f.start(false)
@@ -55,11 +55,11 @@ func (f *keyedServers) run(key byte, allowPlain bool, hours int) (items []int64)
 	if f.items == 0 {
 		h.fill(f.t, "Orders", 0, 10)
 	}
-	for range hours {
+	for range minutes {
 		f.items++
 		h.put(f.t, "Orders", f.items, 10)
 		server.Lead(true)
-		time.Sleep(61 * time.Minute)
+		time.Sleep(61 * time.Second)
 	}
 	server.Lead(false)
 	status, err := h.ScheduleStatus(f.t.Context())
@@ -93,7 +93,7 @@ func (f *keyedServers) expectNewest(key byte, allowPlain bool, items int64, skip
 // order in which they were made, and none is removed by a server that cannot read others.
 func TestSetsOfSeveralKeys(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		f := newKeyedServers(t, Schedule{Every: time.Hour, Keep: 3})
+		f := newKeyedServers(t, Schedule{Every: time.Minute, Keep: 3})
 		expect := func(what string, got []int64, want ...int64) {
 			t.Helper()
 			if !slices.Equal(got, want) {
@@ -125,7 +125,7 @@ func TestSetsOfSeveralKeys(t *testing.T) {
 // A set that needs a key is named with that key if there is no other.
 func TestNewestSetNeedsKey(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		f := newKeyedServers(t, Schedule{Every: time.Hour, Keep: 3})
+		f := newKeyedServers(t, Schedule{Every: time.Minute, Keep: 3})
 		f.run(1, false, 1)
 		var needs *encryption.NeedsKeyError
 		if _, _, err := f.newest(0, false); !errors.As(err, &needs) || needs.Used != testKey(t, 1).ID() {
@@ -141,7 +141,7 @@ func TestNewestSetNeedsKey(t *testing.T) {
 // A database that has not counted its sets yet begins above the numbers of sets that it cannot read.
 func TestFirstNumberWithUnreadableSets(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		f := newKeyedServers(t, Schedule{Every: time.Hour, Keep: 3})
+		f := newKeyedServers(t, Schedule{Every: time.Minute, Keep: 3})
 		f.use(1, false)
 		old := backupSet{Format: format, ID: "00000000000001-00000000", Number: 1000, Database: "unknown"}
 		if err := writeRecord(t.Context(), f.place, old.ID+suffixSet, old); err != nil {
@@ -187,7 +187,7 @@ func TestOrderOfSets(t *testing.T) {
 // verified.
 func TestVerifyAllWithSeveralKeys(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
-		f := newKeyedServers(t, Schedule{Every: time.Hour, Keep: 3})
+		f := newKeyedServers(t, Schedule{Every: time.Minute, Keep: 3})
 		for _, key := range []byte{2, 1, 0} {
 			f.run(key, false, 1)
 		}

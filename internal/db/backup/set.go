@@ -158,15 +158,15 @@ var ErrNoSet = errors.New("there is no backup of a whole server")
 
 // RestoreAll creates all tables of the newest set at a place, with their
 // settings but without their change records. It verifies every file before it
-// creates the first table, and calls done after each table. Newer sets that need another
-// encryption key are logged.
+// creates the first table, and calls done after each table. If there are newer sets that
+// need another encryption key, it logs that.
 func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, log *slog.Logger, done func(Manifest)) error {
 	newest, skipped, err := newestSet(ctx, place)
 	if err != nil {
 		return err
 	}
-	for _, u := range skipped {
-		log.Warn("a newer backup is not restored", "restored", newest.ID, "newer", u.File, "error", u.Error)
+	if n := len(skipped); n > 0 {
+		log.Warn("newer backups are not restored", "restored", newest.ID, "newer", n, "newest", skipped[0].File, "error", skipped[0].Error)
 	}
 	var all []*Manifest
 	for _, id := range newest.Backups {

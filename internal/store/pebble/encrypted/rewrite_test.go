@@ -40,7 +40,7 @@ func TestDamagedLogIsNotRewritten(t *testing.T) {
 			mem, keys := newFolder(t)
 			fs := New(mem, keys)
 			for i, name := range []string{"000001.sst", "000007.log", "MANIFEST-000002", "MANIFEST-000003", "OPTIONS-000004"} {
-				writeParts(t, fs, "d/"+name, 200_000, rand.New(rand.NewPCG(uint64(i), 7)), false)
+				writeParts(t, fs, "d/"+name, 80_000, rand.New(rand.NewPCG(uint64(i), 7)), false)
 			}
 			marker, _, err := atomicfs.LocateMarker(mem, "d", "manifest")
 			if err := errors.Join(err, marker.Move("MANIFEST-000003"), marker.Close()); err != nil {
