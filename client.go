@@ -8,7 +8,14 @@ import (
 
 // Client returns an HTTP client that calls the database directly, without a
 // network. Any AWS SDK client can use it; the endpoint's address does not matter.
-func (d *DB) Client() *http.Client { return &http.Client{Transport: handlerTransport{d.direct}} }
+// It needs no access key: neither signatures nor policies are evaluated.
+func (d *DB) Client() *http.Client { return HandlerClient(d.direct) }
+
+// HandlerClient returns an HTTP client that calls a handler directly, without a network. With
+// DB.Handler, requests are verified as those over a network are.
+func HandlerClient(h http.Handler) *http.Client {
+	return &http.Client{Transport: handlerTransport{h}}
+}
 
 // handlerTransport is a transport that calls a handler.
 type handlerTransport struct{ handler http.Handler }
@@ -18,6 +25,10 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
+	if r.Host == "" {
+		r.Host = r.URL.Host
+	}
+	r.RequestURI = r.URL.RequestURI()
 	defer r.Body.Close()
 	w := &response{header: make(http.Header), status: http.StatusOK}
 	t.handler.ServeHTTP(w, r)

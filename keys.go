@@ -26,14 +26,3 @@ func OpenKeys(path string, log *slog.Logger) (*Keys, error) {
 	}
 	return &Keys{path: path, verifier: auth.NewVerifier(set, time.Now, log)}, nil
 }
-
-// Reload reads the file again and returns the number of keys. After an error the keys stay as they
-// were. Requests in flight are not disturbed.
-func (k *Keys) Reload() (int, error) {
-	set, err := accesskeys.Read(k.path)
-	if err != nil {
-		return 0, err
-	}
-	k.verifier.Replace(set)
-	return len(set.All()), nil
-}

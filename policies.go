@@ -22,23 +22,13 @@ type identities struct {
 
 // OpenPolicies reads a file of principals with their policies; see docs/policies.md.
 func OpenPolicies(path string) (*Policies, error) {
-	p := &Policies{path: path}
-	_, err := p.Reload()
+	set, err := principals.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
-}
-
-// Reload reads the file and its policies again, and returns how many files that were. After
-// an error everything stays as it was. Requests in flight are not disturbed.
-func (p *Policies) Reload() (files int, err error) {
-	set, err := principals.Read(p.path)
-	if err != nil {
-		return 0, err
-	}
+	p := &Policies{path: path}
 	p.current.Store(&identities{set: set})
-	return len(set.Files()), nil
+	return p, nil
 }
 
 // identify returns the identity of a principal.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // accessRig is a server with keys, policies and an audit log.
@@ -28,6 +30,7 @@ type accessRig struct {
 	server   *httptest.Server
 	log      bytes.Buffer
 	region   string // that requests are signed for
+	keys     *Keys
 }
 
 const rigKeys = `keys:
@@ -62,6 +65,7 @@ func startAccessRig(t *testing.T) *accessRig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.keys = keys
 	if r.policies, err = OpenPolicies(r.write("policies.yaml", rigPrincipals)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func (r *accessRig) send(accessKey, method, path, target, body string) (int, str
 		service = "monitoring"
 	}
 	sum := sha256.Sum256([]byte(body))
-	with := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: map[string]string{"ROOTKEY": "planted-secret-of-root", "ALICEKEY": "planted-secret-of-alice"}[accessKey]}
+	with := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: map[string]string{"ROOTKEY": "planted-secret-of-root", "ALICEKEY": "planted-secret-of-alice", "BOBKEY": "planted-secret-of-bob"}[accessKey]}
 	if err := v4.NewSigner().SignHTTP(r.Context(), with, req, hex.EncodeToString(sum[:]), service, r.region, time.Now()); err != nil {
 		r.Fatal(err)
 	}
@@ -152,12 +156,12 @@ func TestPoliciesOfServer(t *testing.T) {
 
 	// A change of the files.
 	r.write("alice.json", `{"Statement":`)
-	if _, err := r.policies.Reload(); err == nil || !strings.Contains(err.Error(), "alice.json:1:") {
+	if _, err := ReloadAccess(nil, r.policies); err == nil || !strings.Contains(err.Error(), "alice.json:1:") {
 		t.Errorf("a file that is no policy: %v", err)
 	}
 	want("ALICEKEY", "PutItem", put, true)
 	r.write("alice.json", allows(`"dynamodb:GetItem"`))
-	if _, err := r.policies.Reload(); err != nil {
+	if _, err := ReloadAccess(nil, r.policies); err != nil {
 		t.Fatal(err)
 	}
 	want("ALICEKEY", "PutItem", put, false)
@@ -191,5 +195,107 @@ func TestPoliciesOfServer(t *testing.T) {
 	}
 	if denied < 5 {
 		t.Errorf("%d denials are written down:\n%s", denied, written)
+	}
+}
+
+// Keys and policies are replaced together or not at all, and not by empty files.
+func TestReloadAccess(t *testing.T) {
+	r := startAccessRig(t)
+	defer func() {
+		r.server.Close()
+		if err := r.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const bob = "  - {access_key: BOBKEY, secret: planted-secret-of-bob, principal: \"arn:aws:iam::000000000000:user/bob\"}\n"
+	const bobs = "  - {arn: \"arn:aws:iam::000000000000:user/bob\", policies: [alice.json]}\n"
+	for _, c := range []struct{ name, keys, principals, want string }{
+		{"a policy that does not exist", rigKeys + bob, rigPrincipals + strings.Replace(bobs, "alice", "none", 1), "none.json"},
+		{"principals that are empty", rigKeys + bob, "", "policies.yaml: the file is empty"},
+		{"keys that are empty", "", rigPrincipals + bobs, "keys.yaml: the file is empty"},
+		{"keys that are not whole", rigKeys + "  - {access_key: BOBKEY", rigPrincipals + bobs, "keys.yaml:"},
+	} {
+		r.write("keys.yaml", c.keys)
+		r.write("policies.yaml", c.principals)
+		if _, err := ReloadAccess(r.keys, r.policies); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, reply := r.do("BOBKEY", "GetItem", "{}"); !strings.Contains(reply, "UnrecognizedClientException") {
+			t.Errorf("after %s a new key is answered %s", c.name, reply)
+		}
+		if r.policies.identify("arn:aws:iam::000000000000:user/bob").Policies.Identity != nil {
+			t.Errorf("after %s there are new policies", c.name)
+		}
+	}
+	r.write("keys.yaml", rigKeys+bob)
+	r.write("policies.yaml", rigPrincipals+bobs)
+	if a, err := ReloadAccess(r.keys, r.policies); err != nil || a != (Access{Keys: 3, Files: 2}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, reply := r.do("BOBKEY", "PutItem", `{"TableName":"None","Item":{}}`); !strings.Contains(reply, "ResourceNotFoundException") && !strings.Contains(reply, "Validation") {
+		t.Errorf("the new key is answered %s", reply)
+	}
+}
+
+// What a client sends in place of a signature is in the reply, as on AWS, but neither in the log nor
+// in the audit log; nor is more than a bounded part of its Host.
+func TestAuthorizationIsNotLogged(t *testing.T) {
+	r := startAccessRig(t)
+	long := strings.Repeat("a", 1000)
+	secured := httptest.NewUnstartedServer(r.db.Handler())
+	secured.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	secured.StartTLS()
+	defer secured.Close()
+	for _, authorization := range []string{"AWS4-HMAC-SHA256 planted-part", "AWS4-HMAC-SHA256 Credential=planted-part", "planted-part",
+		"AWS4-HMAC-SHA256 Credential=ALICEKEY/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=planted-part"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, secured.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = long + ".test"
+		req.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+		req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		req.Header.Set("Authorization", authorization)
+		reply, err := secured.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s is answered %d", authorization, reply.StatusCode)
+		}
+		reply.Body.Close()
+	}
+	r.server.Close()
+	if err := r.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(filepath.Join(r.folder, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(written, []byte("\n")); n != 4 || !bytes.Contains(written, []byte(`"`+long[:255]+`"`)) || bytes.Contains(written, []byte(long[:256])) {
+		t.Errorf("%d requests are written down:\n%s", n, written)
+	}
+	if i := strings.Index(r.log.String()+string(written), "planted-part"); i >= 0 {
+		t.Errorf("the Authorization of a request is written down:\n%s\n%s", &r.log, written)
+	}
+}
+
+// A client of the handler is verified as one over a network is.
+func TestHandlerClient(t *testing.T) {
+	r := startAccessRig(t)
+	defer func() {
+		r.server.Close()
+		if err := r.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for secret, want := range map[string]string{"planted-secret-of-root": "", "another": "InvalidSignatureException"} {
+		client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("http://stator.invalid"), Region: "us-east-1",
+			Credentials: credentials.NewStaticCredentialsProvider("ROOTKEY", secret, ""), HTTPClient: HandlerClient(r.db.Handler())})
+		_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with the secret %s: %v", secret, err)
+		}
 	}
 }

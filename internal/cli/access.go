@@ -5,11 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -118,17 +120,15 @@ func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
 // reload reads the files again. What cannot be used stays as it was.
 func (a *accessFiles) reload() {
 	if a.keys != nil {
-		if n, err := a.keys.Reload(); err != nil {
+		switch read, err := stator.ReloadAccess(a.keys, a.policies); {
+		case err != nil && a.policies != nil:
+			a.log.Error("the access keys and the policies stay as they were: a file cannot be used", "error", err)
+		case err != nil:
 			a.log.Error("the access keys stay as they were: the file cannot be used", "error", err)
-		} else {
-			a.log.Info("the access keys were read again", "keys", n)
-		}
-	}
-	if a.policies != nil {
-		if n, err := a.policies.Reload(); err != nil {
-			a.log.Error("the policies stay as they were: a file cannot be used", "error", err)
-		} else {
-			a.log.Info("the policies were read again", "files", n)
+		case a.policies != nil:
+			a.log.Info("the access keys and the policies were read again", "keys", read.Keys, "files", read.Files)
+		default:
+			a.log.Info("the access keys were read again", "keys", read.Keys)
 		}
 	}
 	if a.tls != nil {
@@ -196,11 +196,25 @@ func (t *tlsFiles) load(log *slog.Logger) error {
 			return fmt.Errorf("cannot use --tls-client-ca: %s has no certificate in PEM form", t.clientCA)
 		}
 	}
+	if mode, open := readableByOthers(t.key); open {
+		log.Warn("other users can read the private key of --tls-key, or change it: run chmod 600", "file", t.key, "mode", fmt.Sprintf("%04o", mode))
+	}
 	if until := cert.Leaf.NotAfter; time.Until(until) < expiryWarning {
 		log.Warn("the TLS certificate expires soon, or has expired: replace it and send SIGHUP", "file", t.cert, "expires", until)
 	}
 	t.current.Store(c)
 	return nil
+}
+
+// readableByOthers reports whether group or others may read or write a file. Some systems that
+// provide private keys do not allow another mode, so that this is no error.
+func readableByOthers(path string) (mode fs.FileMode, open bool) {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" { // which has no such modes
+		return 0, false
+	}
+	mode = info.Mode().Perm()
+	return mode, mode&0o066 != 0
 }
 
 // expiryWarning is how long before its end a certificate is reported.

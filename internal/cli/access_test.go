@@ -14,6 +14,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -463,6 +464,24 @@ func TestSecuredStandby(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "another")
 	if _, err := client.Send(t.Context(), "ListTables", struct{}{}); err == nil {
 		t.Error("the promoted standby accepts another secret")
+	}
+}
+
+// A private key that others can read is reported.
+func TestModeOfTLSKey(t *testing.T) {
+	f, _ := securedFlags(t)
+	for mode, open := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true, 0o620: true} {
+		if err := os.Chmod(f.access.tlsKey, mode); err != nil {
+			t.Fatal(err)
+		}
+		log := new(logtest.Log)
+		files := &tlsFiles{cert: f.access.tlsCert, key: f.access.tlsKey}
+		if err := files.load(slog.New(slog.NewTextHandler(log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if open != strings.Contains(log.String(), "other users can read the private key") {
+			t.Errorf("with the mode %04o the log is %s", mode, log)
+		}
 	}
 }
 

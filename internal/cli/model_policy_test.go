@@ -99,7 +99,7 @@ func (s *policyServer) allow(document any) {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
 	if err == nil {
-		_, err = s.policies.Reload()
+		_, err = stator.ReloadAccess(nil, s.policies)
 	}
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, text)

@@ -36,9 +36,9 @@ func (d *DB) Trim(ctx context.Context) error {
 		if err := d.trimTable(ctx, t.Table, now, trimmed, horizon); err != nil {
 			return err
 		}
-		if len(readableStreams(t.Streams, trimmed)) < len(t.Streams) {
+		if dropUnreadable(t.Clone(), trimmed) {
 			if _, err := d.alter(ctx, name, func(t *schema.Table) error {
-				t.Streams = readableStreams(t.Streams, trimmed)
+				dropUnreadable(t, trimmed)
 				return nil
 			}); err != nil {
 				return err
@@ -112,14 +112,28 @@ func withoutRecovery(t *schema.Table) *schema.Table {
 	return &left
 }
 
-// readableStreams returns the streams that can still be read, and the last one
-// in any case, since the table's description contains it.
-func readableStreams(streams []schema.Stream, trimmed time.Time) []schema.Stream {
+// dropUnreadable removes the streams of a table that can no longer be read, but for the last
+// one, since the table's description contains it, and the policies of all of them. It reports
+// whether there were any.
+func dropUnreadable(t *schema.Table, trimmed time.Time) bool {
 	var kept []schema.Stream
-	for i, s := range streams {
-		if i == len(streams)-1 || readable(&s, trimmed) {
-			kept = append(kept, s)
-		}
+	policies := make(map[string]schema.ResourcePolicy)
+	if p, ok := t.Policies[""]; ok {
+		policies[""] = p
 	}
-	return kept
+	for i, s := range t.Streams {
+		if readable(&s, trimmed) {
+			if p, ok := t.Policies[s.Label]; ok {
+				policies[s.Label] = p
+			}
+		} else if i < len(t.Streams)-1 {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	dropped := len(kept) < len(t.Streams) || len(policies) < len(t.Policies)
+	if dropped {
+		t.Streams, t.Policies = kept, policies
+	}
+	return dropped
 }

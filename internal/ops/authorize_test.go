@@ -199,6 +199,21 @@ func TestRootRemovesPolicies(t *testing.T) {
 	a.allowed("GetItem", `{"TableName":"Mine","Key":{"pk":{"S":"a"}}}`)
 }
 
+// The policy of a table says nothing about its backups, exports and imports, which are
+// resources of their own without policies.
+func TestTablePolicyAndBackups(t *testing.T) {
+	a := newAccessTest(t, `{"Effect":"Allow","Action":"dynamodb:PutResourcePolicy","Resource":"*"}`)
+	const arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Mine"
+	document, _ := json.Marshal(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::000000000000:user/me"},"Action":"dynamodb:*","Resource":"*"}}`)
+	a.allowed("PutResourcePolicy", `{"ResourceArn":"`+arn+`","Policy":`+string(document)+`}`)
+	a.allowed("GetItem", `{"TableName":"Mine","Key":{"pk":{"S":"a"}}}`)
+	a.allowed("Query", `{"TableName":"Mine","IndexName":"two","KeyConditionExpression":"a = :a AND b = :a","ExpressionAttributeValues":{":a":{"S":"x"}}}`)
+	for operation, member := range map[string]string{"DescribeBackup": "BackupArn", "DeleteBackup": "BackupArn", "DescribeExport": "ExportArn", "DescribeImport": "ImportArn"} {
+		kind := strings.ToLower(strings.TrimSuffix(member, "Arn"))
+		a.denied(operation, `{"`+member+`":"`+arn+`/`+kind+`/01700000000000-aaaaaaaa"}`)
+	}
+}
+
 // A request that could not be decoded is written down without a panic.
 func TestAuditOfMalformedRequests(t *testing.T) {
 	tt := newTableTest(t, 0)

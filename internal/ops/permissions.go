@@ -211,10 +211,12 @@ func permissionOnARN(action string, arn *string) permission {
 	}
 	region, account, id := parts[3], parts[4], parts[5]
 	p.resource = "arn:aws:dynamodb:" + region + ":" + account + ":" + id
-	if name, ok := strings.CutPrefix(id, "table/"); ok {
-		var rest string
-		p.table, rest, _ = strings.Cut(name, "/")
-		p.stream = strings.HasPrefix(rest, "stream/")
+	name, isTable := strings.CutPrefix(id, "table/")
+	table, rest, nested := strings.Cut(name, "/")
+	p.stream = isTable && strings.HasPrefix(rest, "stream/")
+	// Backups, exports and imports are resources of their own: they have no tags and no policies.
+	if isTable && (!nested || p.stream || strings.HasPrefix(rest, "index/")) {
+		p.table = table
 	}
 	return p
 }

@@ -437,6 +437,11 @@ func TestDisableAndEnable(t *testing.T) {
 			t.Errorf("shard %+v of a disabled stream does not end", shard)
 		}
 	}
+	if err := w.db.SetPolicies(t.Context(), "Orders", func(map[string]schema.ResourcePolicy) (map[string]schema.ResourcePolicy, error) {
+		return map[string]schema.ResourcePolicy{"": {Document: "table"}, first.Label: {Document: "first"}, second.Label: {Document: "second"}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	w.pass(24*time.Hour - time.Millisecond)
 	w.wantChanges(first, "INSERT a")
 	w.pass(time.Millisecond)
@@ -446,8 +451,12 @@ func TestDisableAndEnable(t *testing.T) {
 	if err := w.db.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := w.db.Describe("Orders"); err != nil || len(d.Streams) != 1 {
+	d, err := w.db.Describe("Orders")
+	if err != nil || len(d.Streams) != 1 {
 		t.Errorf("the table has %d streams, %v, want 1", len(d.Streams), err)
+	}
+	if len(d.Policies) != 2 || d.Policies[""].Document != "table" || d.Policies[second.Label].Document != "second" {
+		t.Errorf("the policies are %v, want those of the table and of the second stream", d.Policies)
 	}
 }
 

@@ -124,7 +124,9 @@ func edit(path string, create bool, change func(*keyFile) ([]string, error), exp
 	if _, err := out.WriteString(changed); err != nil {
 		return err
 	}
-	keepOwner(path, out)
+	if err := keepOwner(path, out); err != nil {
+		return err
+	}
 	if err := errors.Join(out.Sync(), out.Close()); err != nil {
 		return err
 	}

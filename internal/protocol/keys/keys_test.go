@@ -109,6 +109,8 @@ func TestRead(t *testing.T) {
 func TestReadFaults(t *testing.T) {
 	const start = "keys:\n  - access_key: AKID\n    "
 	for _, c := range []struct{ name, text, want string }{
+		{"an empty file", "", "keys.yaml: the file is empty"},
+		{"a file of comments", "# keys:\n", "keys.yaml: the file is empty"},
 		{"an unknown member of the file", "policies: []\n", `keys.yaml:1:1: "policies" is not a member of a file of keys; the only one is keys`},
 		{"a list without its name", "- access_key: a\n", "keys.yaml:1:1: the file must have a list of keys"},
 		{"no list", "keys: AKID\n", "keys.yaml:1:7: keys must be a list"},

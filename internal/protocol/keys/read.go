@@ -29,6 +29,9 @@ func Read(path string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.member == nil { // a file without keys has an empty list
+		return nil, fmt.Errorf("%s: the file is empty: it must have a list of keys as its member keys", path)
+	}
 	return f.set()
 }
 

@@ -71,6 +71,9 @@ func Read(path string) (*Set, error) {
 	if err := yaml.NewDecoder(strings.NewReader(string(text)), yaml.Strict()).Decode(&file); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %s", path, reword(err))
 	}
+	if file.Principals == nil { // a file without principals has an empty list
+		return nil, fmt.Errorf("%s: the file is empty: it must have a list of principals as its member principals", path)
+	}
 	if len(file.Principals) > maxPrincipals {
 		return nil, fmt.Errorf("%s has %d principals; at most %d are possible", path, len(file.Principals), maxPrincipals)
 	}

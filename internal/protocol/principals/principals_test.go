@@ -3,6 +3,7 @@ package principals
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -80,11 +81,44 @@ func TestFaults(t *testing.T) {
 		{"a session of a user", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    sessions: [{name: a, policies: [get.json]}]\n", "only a role has sessions"},
 		{"a session without policies", "principals:\n  - arn: arn:aws:iam::000000000000:role/a\n    sessions: [{name: a}]\n", "a session has a name of its own, and policies"},
 		{"not a role", "principals:\n  - arn: arn:aws:iam::123:role/a\n", "this is not the ARN of a role"},
+		{"an empty file", "", "policies.yaml: the file is empty"},
+		{"a file of comments", "# principals:\n", "policies.yaml: the file is empty"},
+		{"a list that is missing", "principals:\n", "policies.yaml: the file is empty"},
+		{"an empty policy", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [empty.json]\n", "empty.json:1:"},
 		{"an empty principal", "principals:\n  -\n", "principal 1 is empty"},
 	} {
-		path := write(t, map[string]string{"get.json": allowGet, "bad.json": `{"Statement":{"Effect":"Perhaps"}}`, "policies.yaml": c.file})
+		path := write(t, map[string]string{"get.json": allowGet, "empty.json": "", "bad.json": `{"Statement":{"Effect":"Perhaps"}}`, "policies.yaml": c.file})
 		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// A list without principals is written on purpose.
+func TestNoPrincipals(t *testing.T) {
+	if _, err := Read(write(t, map[string]string{"policies.yaml": "principals: []\n"})); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that others can change is not used: neither that of the principals nor a policy.
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no modes")
+	}
+	path := write(t, map[string]string{"get.json": allowGet, "policies.yaml": "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [get.json]\n"})
+	for _, changed := range []string{path, filepath.Join(filepath.Dir(path), "get.json")} {
+		for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o644: true, 0o640: true, 0o620: false, 0o602: false, 0o666: false} {
+			if err := os.Chmod(changed, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Read(path)
+			if ok != (err == nil) || !ok && !strings.Contains(err.Error(), "run: chmod go-w "+changed) {
+				t.Errorf("%s with the mode %04o: %v", filepath.Base(changed), mode, err)
+			}
+		}
+		if err := os.Chmod(changed, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
