@@ -180,17 +180,24 @@ func TestPoliciesOfServer(t *testing.T) {
 			t.Errorf("%s is in the audit log or in the log", planted)
 		}
 	}
-	denied := 0
+	denied, named := 0, make(map[string]int)
 	for line := range bytes.Lines(written) {
 		var record struct {
-			EventName, ErrorCode, RequestID, SourceIPAddress string
-			UserIdentity                                     struct{ ARN string }
+			EventSource, EventName, ErrorCode, RequestID, SourceIPAddress string
+			UserIdentity                                                  struct{ ARN string }
 		}
 		if err := json.Unmarshal(line, &record); err != nil || record.EventName == "" || record.RequestID == "" || record.SourceIPAddress == "" || record.UserIdentity.ARN == "" {
 			t.Errorf("%s: %v", line, err)
 		}
+		named[strings.TrimSpace(record.EventSource+" "+record.EventName+" "+record.ErrorCode)]++
 		if record.ErrorCode == "AccessDeniedException" {
 			denied++
+		}
+	}
+	// Requests that are no operations of DynamoDB are written down, too; metrics if they are denied.
+	for _, want := range []string{"monitoring.amazonaws.com ListMetrics", "stator GetShapes", "stator DeleteShapes", "stator GetBackups", "stator GetMetrics"} {
+		if named[want+" AccessDeniedException"] != 1 || want != "stator GetMetrics" && named[want] != 1 || want == "stator GetMetrics" && named[want] != 0 {
+			t.Errorf("%s is written down %d times, and denied %d times", want, named[want], named[want+" AccessDeniedException"])
 		}
 	}
 	if denied < 5 {

@@ -45,6 +45,7 @@ type Reply struct {
 	ContentType string
 	Body        []byte
 	QueryError  string // for the header X-Amzn-Query-Error; empty if there was none
+	ErrorCode   string // in all protocols; empty if there was no error
 }
 
 // Do answers a request. In the query protocol the body names the operation.
@@ -83,6 +84,9 @@ func (p Protocol) Operation(named string, body []byte) string {
 	operation, _ := in.text("Action")
 	return operation
 }
+
+// IsOperation reports whether there is an operation of this name.
+func IsOperation(name string) bool { return operations[name] != nil }
 
 func (p Protocol) decode(body []byte) (structure, error) {
 	var decoded any
@@ -224,14 +228,14 @@ func (p Protocol) failure(fault *Fault, status int, requestID string) Reply {
 		side = "Receiver"
 	}
 	out := replyStruct{{"__type", "com.amazonaws.cloudwatch#" + fault.Shape}, {"message", fault.Message}}
-	r := Reply{Status: status, QueryError: fault.Code + ";" + side}
+	r := Reply{Status: status, QueryError: fault.Code + ";" + side, ErrorCode: fault.Shape}
 	switch p {
 	case Query:
 		var b bytes.Buffer
 		fmt.Fprintf(&b, `<ErrorResponse xmlns="%s"><Error><Type>%s</Type>`, xmlNamespace, side)
 		writeXML(&b, replyStruct{{"Code", fault.Code}, {"Message", fault.Message}})
 		fmt.Fprintf(&b, `</Error><RequestId>%s</RequestId></ErrorResponse>`, requestID)
-		return Reply{Status: status, ContentType: "text/xml", Body: b.Bytes()}
+		return Reply{Status: status, ContentType: "text/xml", Body: b.Bytes(), ErrorCode: fault.Shape}
 	case CBOR:
 		r.ContentType, r.Body = "application/cbor", marshalCBOR(out)
 	default:

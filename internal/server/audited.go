@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/stator-db/stator/internal/server/door"
 )
 
-// Audit writes all requests of the API down. It is called before OnlyHosts and before the
+// Audit writes all requests of the API and for reports down. It is called before OnlyHosts and before the
 // first request.
 func (h *Handler) Audit(l *audit.Log) {
 	h.auditLog = l
@@ -37,20 +38,7 @@ func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a 
 			h.auditLog.Record(&audit.Record{EventVersion: audit.Version, EventTime: of.arrived.UTC().Format(time.RFC3339), EventName: of.operation, RequestID: string(a.ID[:]), EventType: "AwsApiCall"})
 		}
 	}()
-	name := of.operation[strings.LastIndexByte(of.operation, '.')+1:]
-	agent := r.Header("User-Agent")
-	record := &audit.Record{
-		EventVersion: audit.Version, EventTime: of.arrived.UTC().Format(time.RFC3339), EventSource: eventSource(r.Header("X-Amz-Target")), EventName: name,
-		AWSRegion: of.signer.Region, SourceIPAddress: r.Remote, UserAgent: string(agent[:min(len(agent), maxAgent)]),
-		UserIdentity: h.auditedIdentity(of, r), ErrorCode: of.code, RequestID: string(a.ID[:]), EventID: newEventID(),
-		EventType: "AwsApiCall", EventCategory: "Management",
-	}
-	if of.code == "AccessDeniedException" {
-		record.ErrorMessage = of.message
-	}
-	if a.Status == 0 {
-		record.ErrorCode = "Disconnected"
-	}
+	record := h.newRecord(of, r, a, eventSource(r.Header("X-Amz-Target")))
 	var audited ops.Audited
 	if of.decoded {
 		audited = h.service.Audit(ops.WithCaller(ctx, ops.Caller{Region: of.signer.Region}), of.request)
@@ -64,10 +52,37 @@ func (h *Handler) audit(ctx context.Context, of *apiRequest, r *door.Request, a 
 	}
 	management := !audited.Data
 	record.ManagementEvent = &management
+	h.auditLog.Record(record)
+}
+
+// auditOther writes a request down that is no operation of DynamoDB: to CloudWatch, or for a
+// report. It reads, unless it is a DELETE.
+func (h *Handler) auditOther(of *apiRequest, r *door.Request, a *door.Reply, source string) {
+	record := h.newRecord(of, r, a, source)
+	readOnly, management := r.Method != http.MethodDelete, true
+	record.ReadOnly, record.ManagementEvent = &readOnly, &management
+	h.auditLog.Record(record)
+}
+
+// newRecord returns the record of a request, without what the operation says about it.
+func (h *Handler) newRecord(of *apiRequest, r *door.Request, a *door.Reply, source string) *audit.Record {
+	agent := r.Header("User-Agent")
+	record := &audit.Record{
+		EventVersion: audit.Version, EventTime: of.arrived.UTC().Format(time.RFC3339), EventSource: source, EventName: of.operation[strings.LastIndexByte(of.operation, '.')+1:],
+		AWSRegion: of.signer.Region, SourceIPAddress: r.Remote, UserAgent: string(agent[:min(len(agent), maxAgent)]),
+		UserIdentity: h.auditedIdentity(of, r), ErrorCode: of.code, RequestID: string(a.ID[:]), EventID: newEventID(),
+		EventType: "AwsApiCall", EventCategory: "Management",
+	}
+	if of.code == "AccessDeniedException" {
+		record.ErrorMessage = of.message
+	}
+	if a.Status == 0 {
+		record.ErrorCode = "Disconnected"
+	}
 	if r.Secure {
 		record.TLSDetails = &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
 	}
-	h.auditLog.Record(record)
+	return record
 }
 
 // auditedIdentity returns who has sent a request. If signatures are not verified, or this one
@@ -89,15 +104,23 @@ func (h *Handler) auditedIdentity(of *apiRequest, r *door.Request) *audit.Identi
 	return id
 }
 
+// Services as CloudTrail names them, and our own.
+const (
+	sourceOwn         = "stator"
+	sourceDynamoDB    = "dynamodb.amazonaws.com"
+	sourceAutoScaling = "autoscaling.amazonaws.com"
+	sourceCloudWatch  = "monitoring.amazonaws.com"
+)
+
 // eventSource returns the service of an X-Amz-Target, as CloudTrail names it.
 func eventSource(target []byte) string {
 	switch service, _, _ := strings.Cut(string(target), "."); service {
 	case "Stator":
-		return "stator"
+		return sourceOwn
 	case "AnyScaleFrontendService":
-		return "autoscaling.amazonaws.com"
+		return sourceAutoScaling
 	}
-	return "dynamodb.amazonaws.com"
+	return sourceDynamoDB
 }
 
 // resourceType returns the type of a resource, as CloudTrail names it.

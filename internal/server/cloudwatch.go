@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/cloudwatch"
@@ -31,6 +32,7 @@ func metricsRequest(r *door.Request) (p cloudwatch.Protocol, operation string, o
 
 // cloudWatch answers a request to CloudWatch.
 func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply, p cloudwatch.Protocol, operation string) {
+	arrived := time.Now()
 	body, whole := r.Whole()
 	var held *admission.Reservation
 	defer func() { held.Release() }()
@@ -41,24 +43,40 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 			return
 		}
 	}
+	large := len(body) > cloudwatch.MaxBody
+	of := apiRequest{arrived: arrived}
+	if h.auditLog != nil && !large {
+		if of.operation = p.Operation(operation, body); cloudwatch.IsOperation(of.operation) {
+			defer func() { h.auditOther(&of, r, a, sourceCloudWatch) }()
+		}
+	}
+	fail := func(fault *apierror.Error) {
+		if fault != nil {
+			of.failed(fault.Code, fault.Message)
+		}
+		h.rejectCloudWatch(a, p, fault)
+	}
 	signer, err := h.signer(ctx, r, body, serviceCloudWatch)
-	if err == nil && h.access != nil && len(body) <= cloudwatch.MaxBody {
+	if err == nil && h.access != nil && !large {
 		err = h.permit(ctx, r, a, signer, "cloudwatch:"+p.Operation(operation, body))
 	}
+	of.signer = signer
 	if err != nil {
-		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
+		fail(h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}
-	if len(body) > cloudwatch.MaxBody {
-		h.rejectCloudWatch(a, p, unreadFault(ctx, door.ErrTooLarge))
+	if large {
+		fail(unreadFault(ctx, door.ErrTooLarge))
 		return
 	}
 	if err := h.watching.Acquire(ctx, 0, 0); err != nil {
-		h.rejectCloudWatch(a, p, h.faultOf(ctx, a, "CloudWatch", err))
+		fail(h.faultOf(ctx, a, "CloudWatch", err))
 		return
 	}
 	defer h.watching.Release()
-	h.sendCloudWatch(a, p, h.cloudWatchService.Do(p, operation, body, string(a.ID[:])))
+	reply := h.cloudWatchService.Do(p, operation, body, string(a.ID[:]))
+	of.code = reply.ErrorCode
+	h.sendCloudWatch(a, p, reply)
 }
 
 // unreadFault returns the fault of a body that could not be read; nil if the client has

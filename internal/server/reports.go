@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/server/door"
@@ -30,15 +31,21 @@ func (h *Handler) backups(ctx context.Context, r *door.Request, a *door.Reply) {
 // report answers with JSON. It requires a signature like any request of the API, but is none:
 // its errors are not counted.
 func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, name string, content func() (any, error)) {
-	fail := func(err error) { h.failReport(ctx, a, name, err) }
+	verb := "Get"
+	if r.Method == http.MethodDelete {
+		verb = "Delete"
+	}
+	of := apiRequest{operation: verb + strings.ToUpper(name[:1]) + name[1:]}
+	if h.auditLog != nil {
+		of.arrived = time.Now()
+		defer func() { h.auditOther(&of, r, a, sourceOwn) }()
+	}
+	fail := func(err error) { h.failReport(ctx, a, &of, err) }
 	signer, err := checkSigner(h.verifier, r)
 	if err == nil {
-		verb := "Get"
-		if r.Method == http.MethodDelete {
-			verb = "Delete"
-		}
-		err = h.permit(ctx, r, a, signer, "stator:"+verb+strings.ToUpper(name[:1])+name[1:])
+		err = h.permit(ctx, r, a, signer, "stator:"+of.operation)
 	}
+	of.signer = signer
 	if err != nil {
 		fail(err)
 		return
@@ -57,8 +64,9 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 }
 
 // failReport answers a request for a report that failed. It counts as no error of the API.
-func (h *Handler) failReport(ctx context.Context, a *door.Reply, name string, err error) {
-	if fault := h.faultOf(ctx, a, name, err); fault != nil {
+func (h *Handler) failReport(ctx context.Context, a *door.Reply, of *apiRequest, err error) {
+	if fault := h.faultOf(ctx, a, of.operation, err); fault != nil {
+		of.failed(fault.Code, fault.Message)
 		sendFault(a, typePlain, fault)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/ops"
@@ -149,14 +150,19 @@ func (a *Access) identify(c *ops.Caller, r *door.Request, reply *door.Reply, sig
 	c.SourceIP, c.UserAgent, c.Secure = r.Remote, string(r.Header("User-Agent")), r.Secure
 }
 
-// answerMetrics answers with the metrics, if the client may read them.
+// answerMetrics answers with the metrics, if the client may read them. They are read every few
+// seconds, so that only requests that are rejected are written down.
 func (h *Handler) answerMetrics(ctx context.Context, r *door.Request, a *door.Reply) {
 	signer, err := checkReader(h.verifier, r)
 	if err == nil {
 		err = h.permit(ctx, r, a, signer, "stator:GetMetrics")
 	}
 	if err != nil {
-		h.failReport(ctx, a, "metrics", err)
+		of := apiRequest{operation: "GetMetrics", arrived: time.Now(), signer: signer}
+		h.failReport(ctx, a, &of, err)
+		if h.auditLog != nil {
+			h.auditOther(&of, r, a, sourceOwn)
+		}
 		return
 	}
 	h.writeMetrics(a)

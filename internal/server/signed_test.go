@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/stator-db/stator/internal/language/policy"
+	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/keys"
+	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
@@ -212,5 +216,68 @@ func TestSignedCloudWatchProtocols(t *testing.T) {
 				t.Errorf("%s, signed %v: %d %q", c.path, sign, w.Code, w.Body)
 			}
 		}
+	}
+}
+
+// A standby is promoted, and shows its state, for principals that may do that.
+func TestPermissionsOfStandby(t *testing.T) {
+	promoted := 0
+	var actions string // that are allowed
+	var log bytes.Buffer
+	h := &server.Standby{
+		Status:   func() standby.Status { return standby.Status{Of: "http://primary", State: standby.Following} },
+		Metrics:  func() []metrics.Metric { return nil },
+		Promote:  func(context.Context) (standby.Status, error) { promoted++; return standby.Status{}, nil },
+		Verifier: testVerifier(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Access: &server.Access{Region: "eu-west-1", Identify: func(string) *principals.Identity {
+			p, err := policy.NewPrincipal("arn:aws:iam::000000000000:user/me", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, err := policy.Parse(policy.Identity, []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"`+actions+`","Resource":"*"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &principals.Identity{Principal: p, Policies: policy.Policies{Identity: []*policy.Document{document}}}
+		}},
+	}
+	for _, c := range []struct {
+		allowed string
+		denied  []string
+	}{
+		{"dynamodb:*", []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"}},
+		{"stator:Get*", []string{"stator:Promote"}},
+		{"stator:Promote", []string{"stator:GetStandby", "stator:GetMetrics"}},
+		{"stator:*", nil},
+	} {
+		actions = c.allowed
+		before := promoted
+		for _, action := range []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"} {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/", nil)
+			switch action {
+			case "stator:Promote":
+				r.Header.Set("X-Amz-Target", server.TargetPromote)
+			case "stator:GetStandby":
+				r = httptest.NewRequest(http.MethodGet, "http://localhost/standby", nil)
+			default:
+				r = httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)
+			}
+			signRequest(t, r, nil, "dynamodb")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			want := http.StatusOK
+			if slices.Contains(c.denied, action) {
+				want = http.StatusBadRequest
+			}
+			if w.Code != want || want != http.StatusOK && !strings.Contains(w.Body.String(), "is not authorized to perform: "+action+" on resource: *") {
+				t.Errorf("%s with %s: %d %s", action, c.allowed, w.Code, w.Body)
+			}
+		}
+		if want := !slices.Contains(c.denied, "stator:Promote"); want != (promoted > before) {
+			t.Errorf("with %s the standby is promoted: %v", c.allowed, promoted > before)
+		}
+	}
+	if strings.Count(log.String(), "promote this standby") != 2 || !strings.Contains(log.String(), "accessKey=AKID") {
+		t.Errorf("the log does not say who has promoted it:\n%s", &log)
 	}
 }

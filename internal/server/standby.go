@@ -81,9 +81,12 @@ func (h *Standby) answer(ctx context.Context, r *door.Request, a *door.Reply) {
 		a.Status, a.ContentType = http.StatusOK, metrics.ContentType
 		a.Write(metrics.Append(a.Memory.Empty(), h.Metrics()...))
 	case r.Path == "/standby" && isRead(r):
-		h.signed(r, a, "stator:GetStandby", func() error { return writeJSON(a, s) })
+		h.signed(r, a, "stator:GetStandby", func(auth.Signer) error { return writeJSON(a, s) })
 	case string(r.Header("X-Amz-Target")) == TargetPromote && r.Method == http.MethodPost && !r.Repeats("X-Amz-Target"):
-		h.signed(r, a, "stator:Promote", func() error { return h.promote(ctx, a) })
+		h.signed(r, a, "stator:Promote", func(by auth.Signer) error {
+			h.Log.Info("a request to promote this standby was received", "request", string(a.ID[:]), "accessKey", string(by.AccessKey[:min(len(by.AccessKey), maxAccessKey)]), "principal", by.Principal, "from", r.Remote)
+			return h.promote(ctx, a)
+		})
 	default:
 		standbyFault(a, http.StatusServiceUnavailable, "ServiceUnavailable", fmt.Sprintf("This server is a standby of %s. It serves no requests until it is promoted.", s.Of))
 	}
@@ -103,7 +106,7 @@ func (h *Standby) permit(r *door.Request, a *door.Reply, signer auth.Signer, act
 }
 
 // signed calls answer if the request has a signature, and its signer may do that.
-func (h *Standby) signed(r *door.Request, a *door.Reply, action string, answer func() error) {
+func (h *Standby) signed(r *door.Request, a *door.Reply, action string, answer func(by auth.Signer) error) {
 	signer, err := checkSigner(h.Verifier, r)
 	if err == nil {
 		err = h.permit(r, a, signer, action)
@@ -112,7 +115,7 @@ func (h *Standby) signed(r *door.Request, a *door.Reply, action string, answer f
 		h.reject(a, err)
 		return
 	}
-	if err := answer(); err != nil {
+	if err := answer(signer); err != nil {
 		h.Log.Error("a request failed", "error", err)
 		standbyFault(a, http.StatusInternalServerError, "InternalServerError", err.Error())
 	}
