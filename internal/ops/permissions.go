@@ -67,103 +67,127 @@ func (s *Service) permissions(ctx context.Context, r Request) ([]permission, err
 var itemActions = []string{"BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem"}
 
 // tablePermissions returns the permissions of requests to tables and what belongs to
-// them.
+// them. Most need their own action on what they name.
 func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission, error) {
 	if name, ok := strings.CutPrefix(r.name, autoScalingPrefix); ok {
 		return []permission{{action: "application-autoscaling:" + name, resource: "*"}}, nil
 	}
 	action := "dynamodb:" + r.name
-	on := func(table string) []permission {
-		return []permission{{action: action, resource: s.tableARN(ctx, table), table: table}}
+	if table, ok := namedTable(r.in); ok {
+		return s.onTable(ctx, action, table), nil
 	}
-	onARN := func(arn *string) []permission { return []permission{permissionOnARN(action, arn)} }
+	if arn, ok := namedARN(r.in); ok {
+		return []permission{permissionOnARN(action, arn)}, nil
+	}
 	everything := []permission{{action: action, resource: "*"}}
 	switch in := r.in.(type) {
+	case *api.ListTables, *api.ListBackups, *api.ListStreams, *api.ListExports, *api.ListImports,
+		*api.ListContributorInsights, *api.DescribeLimits, *api.DescribeEndpoints:
+		return everything, nil
 	case *api.CreateTable:
 		return s.createPermissions(ctx, in), nil
-	case *api.UpdateTable:
-		return on(in.TableName), nil
-	case *api.DeleteTable:
-		return on(in.TableName), nil
-	case *api.DescribeTable:
-		return on(in.TableName), nil
-	case *api.DescribeTimeToLive:
-		return on(in.TableName), nil
-	case *api.UpdateTimeToLive:
-		return on(in.TableName), nil
-	case *api.DescribeContinuousBackups:
-		return on(in.TableName), nil
-	case *api.UpdateContinuousBackups:
-		return on(in.TableName), nil
 	case *api.DescribeContributorInsights:
 		return s.onIndex(ctx, action, in.TableName, in.IndexName), nil
 	case *api.UpdateContributorInsights:
 		return s.onIndex(ctx, action, in.TableName, in.IndexName), nil
-	case *api.DescribeTableReplicaAutoScaling:
-		return on(in.TableName), nil
-	case *api.UpdateTableReplicaAutoScaling:
-		return on(in.TableName), nil
-	case *api.CreateBackup:
-		return on(in.TableName), nil
-	case *api.PutResourcePolicy:
-		return onARN(in.ResourceArn), nil
-	case *api.GetResourcePolicy:
-		return onARN(in.ResourceArn), nil
-	case *api.DeleteResourcePolicy:
-		return onARN(in.ResourceArn), nil
-	case *api.ExplainDenial:
-		return []permission{{action: "stator:ExplainDenial", resource: "*"}}, nil
-	case *api.SetThrottling:
-		action = "stator:SetThrottling"
-		return on(in.TableName), nil
-	case *api.DescribeBackup:
-		return onARN(in.BackupArn), nil
-	case *api.DeleteBackup:
-		return onARN(in.BackupArn), nil
+	case *api.TagResource:
+		return tagPermission(action, in.ResourceArn, tagDetails(in.Tags)), nil
+	case *api.UntagResource:
+		return tagPermission(action, in.ResourceArn, details{many: map[string][]string{tagKeys: in.TagKeys}}), nil
+	case *api.GetRecords:
+		arn, _, err := splitIterator(or(in.ShardIterator, ""))
+		return []permission{permissionOnARN(action, &arn)}, err
 	case *api.RestoreTableFromBackup:
-		return append(onARN(in.BackupArn), s.restorePermissions(ctx, action, or(in.TargetTableName, ""))...), nil
+		source := permissionOnARN(action, in.BackupArn)
+		return append([]permission{source}, s.restorePermissions(ctx, action, or(in.TargetTableName, ""))...), nil
 	case *api.RestoreTableToPointInTime:
 		source := everything
 		switch {
 		case in.SourceTableName != nil:
-			source = on(*in.SourceTableName)
+			source = s.onTable(ctx, action, *in.SourceTableName)
 		case in.SourceTableArn != nil:
-			source = onARN(in.SourceTableArn)
+			source = []permission{permissionOnARN(action, in.SourceTableArn)}
 		}
 		return append(source, s.restorePermissions(ctx, action, or(in.TargetTableName, ""))...), nil
-	case *api.ExportTableToPointInTime:
-		return onARN(in.TableArn), nil
-	case *api.DescribeExport:
-		return onARN(in.ExportArn), nil
 	case *api.ImportTable:
 		if in.TableCreationParameters == nil || in.TableCreationParameters.TableName == nil {
 			return everything, nil
 		}
-		return on(*in.TableCreationParameters.TableName), nil
-	case *api.DescribeImport:
-		return onARN(in.ImportArn), nil
-	case *api.TagResource:
-		p := permissionOnARN(action, in.ResourceArn)
-		p.details = func() (details, error) { return tagDetails(in.Tags), nil }
-		return []permission{p}, nil
-	case *api.UntagResource:
-		p := permissionOnARN(action, in.ResourceArn)
-		p.details = func() (details, error) { return details{many: map[string][]string{tagKeys: in.TagKeys}}, nil }
-		return []permission{p}, nil
-	case *api.ListTagsOfResource:
-		return onARN(in.ResourceArn), nil
-	case *api.DescribeStream:
-		return onARN(in.StreamArn), nil
-	case *api.GetShardIterator:
-		return onARN(in.StreamArn), nil
-	case *api.GetRecords:
-		arn, _, err := splitIterator(or(in.ShardIterator, ""))
-		return onARN(&arn), err
-	case *api.ListTables, *api.ListBackups, *api.ListStreams, *api.ListExports, *api.ListImports,
-		*api.ListContributorInsights, *api.DescribeLimits, *api.DescribeEndpoints:
-		return everything, nil
+		return s.onTable(ctx, action, *in.TableCreationParameters.TableName), nil
+	case *api.SetThrottling:
+		return s.onTable(ctx, "stator:SetThrottling", in.TableName), nil
+	case *api.ExplainDenial:
+		return []permission{{action: "stator:ExplainDenial", resource: "*"}}, nil
 	}
 	return nil, apierror.AccessDenied("Access is denied")
+}
+
+// namedTable returns the table of a request that needs one permission, on that table.
+func namedTable(in any) (name string, ok bool) {
+	switch in := in.(type) {
+	case *api.UpdateTable:
+		return in.TableName, true
+	case *api.DeleteTable:
+		return in.TableName, true
+	case *api.DescribeTable:
+		return in.TableName, true
+	case *api.DescribeTimeToLive:
+		return in.TableName, true
+	case *api.UpdateTimeToLive:
+		return in.TableName, true
+	case *api.DescribeContinuousBackups:
+		return in.TableName, true
+	case *api.UpdateContinuousBackups:
+		return in.TableName, true
+	case *api.DescribeTableReplicaAutoScaling:
+		return in.TableName, true
+	case *api.UpdateTableReplicaAutoScaling:
+		return in.TableName, true
+	case *api.CreateBackup:
+		return in.TableName, true
+	}
+	return "", false
+}
+
+// namedARN returns the ARN of a request that needs one permission, on what has that ARN.
+func namedARN(in any) (arn *string, ok bool) {
+	switch in := in.(type) {
+	case *api.PutResourcePolicy:
+		return in.ResourceArn, true
+	case *api.GetResourcePolicy:
+		return in.ResourceArn, true
+	case *api.DeleteResourcePolicy:
+		return in.ResourceArn, true
+	case *api.ListTagsOfResource:
+		return in.ResourceArn, true
+	case *api.DescribeBackup:
+		return in.BackupArn, true
+	case *api.DeleteBackup:
+		return in.BackupArn, true
+	case *api.ExportTableToPointInTime:
+		return in.TableArn, true
+	case *api.DescribeExport:
+		return in.ExportArn, true
+	case *api.DescribeImport:
+		return in.ImportArn, true
+	case *api.DescribeStream:
+		return in.StreamArn, true
+	case *api.GetShardIterator:
+		return in.StreamArn, true
+	}
+	return nil, false
+}
+
+// tagPermission returns the permission of a request that adds or removes tags.
+func tagPermission(action string, arn *string, tags details) []permission {
+	p := permissionOnARN(action, arn)
+	p.details = func() (details, error) { return tags, nil }
+	return []permission{p}
+}
+
+// onTable returns the permission for a table.
+func (s *Service) onTable(ctx context.Context, action, table string) []permission {
+	return []permission{{action: action, resource: s.tableARN(ctx, table), table: table}}
 }
 
 // onIndex returns the permission for a table or one of its indexes.
