@@ -46,6 +46,9 @@ const RequestPrefix = "1 validation error detected: "
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
+// ErrorCode returns the code, as errors of the AWS SDK do.
+func (e *Error) ErrorCode() string { return e.Code }
+
 // Enveloped returns the fault with RequestPrefix, if it is a fault of the
 // request.
 func (e *Error) Enveloped() *Error {

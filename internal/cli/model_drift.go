@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/drift"
@@ -128,7 +129,11 @@ func (f *driftFlags) serverTraffic(ctx context.Context, e *apply.Endpoint) (traf
 	}
 	text, err := read(ctx, "/shapes")
 	if err != nil {
-		return traffic, fmt.Errorf("cannot read the request counts of %s: %w\n        only a stator counts requests by shape", f.endpoint, err)
+		hint := "only a stator counts requests by shape"
+		if fault, ok := errors.AsType[*apierror.Error](err); ok && fault.Code == "AccessDeniedException" {
+			hint = "the policies of the key must allow that"
+		}
+		return traffic, fmt.Errorf("cannot read the request counts of %s: %w\n        %s", f.endpoint, err, hint)
 	}
 	if err := json.Unmarshal(text, &traffic); err != nil || traffic.Shapes == nil {
 		return traffic, fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))

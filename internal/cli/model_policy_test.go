@@ -413,3 +413,17 @@ func TestModelPolicy(t *testing.T) {
 		})
 	}
 }
+
+// Whoever may not read the counts of a server is told so.
+func TestPolicyUnusedIsDenied(t *testing.T) {
+	s := newPolicyServer(t, "")
+	s.allow(json.RawMessage(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"dynamodb:*","Resource":"*"}}`))
+	f := &driftFlags{endpointFlags: endpointFlags{endpoint: "http://127.0.0.1:8000"}}
+	_, err := f.serverTraffic(t.Context(), s.app)
+	if err == nil || !strings.Contains(err.Error(), "stator:GetShapes") || !strings.Contains(err.Error(), "\n        the policies of the key must allow that") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := f.serverTraffic(t.Context(), s.admin); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -107,8 +108,12 @@ func checkPolicyFile(file, kindName string) (*checkedPolicy, error) {
 	switch {
 	case errors.As(err, &syntax):
 		c.invalid = true
+		try := ""
+		if ext := filepath.Ext(file); ext == ".yaml" || ext == ".yml" {
+			try = "policies are JSON: if this is a file of principals, check the policies that it names"
+		}
 		for _, f := range syntax.Faults {
-			c.Findings = append(c.Findings, &policy.Finding{Position: f.Position, Rule: "syntax", Severity: policy.SeverityError, Statement: -1, Text: f.Message})
+			c.Findings = append(c.Findings, &policy.Finding{Position: f.Position, Rule: "syntax", Severity: policy.SeverityError, Statement: -1, Text: f.Message, Try: try})
 		}
 		return c, nil
 	case err != nil:

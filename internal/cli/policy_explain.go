@@ -188,6 +188,9 @@ func (f *explainFlags) decide(ctx context.Context, stdin io.Reader) (*explainedR
 	if err != nil {
 		return nil, fileError{fmt.Errorf("cannot read the request: %w", err)}
 	}
+	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
+		return nil, fileError{fmt.Errorf("%s: the request is not JSON: %w", f.requestFile(), err)}
+	}
 	r, err := ops.Read(f.operation, body)
 	if err != nil {
 		return nil, f.rejected(err)
@@ -197,16 +200,24 @@ func (f *explainFlags) decide(ctx context.Context, stdin io.Reader) (*explainedR
 		return nil, err
 	}
 	defer d.Close()
-	return d.explain(ctx, ops.Caller{Region: f.region, Identity: id, SourceIP: f.sourceIP, UserAgent: f.agent, Secure: f.secure}, r)
+	explained, err := d.explain(ctx, ops.Caller{Region: f.region, Identity: id, SourceIP: f.sourceIP, UserAgent: f.agent, Secure: f.secure}, r)
+	if err == nil && f.policies != "" && !id.Listed && id.Principal.Kind != policy.Root {
+		explained.note("%s does not have the principal %s: only policies of resources can allow something", f.policies, f.principal)
+	}
+	return explained, err
 }
 
 // rejected returns the error of a request that a server rejects before it decides.
 func (f *explainFlags) rejected(err error) error {
-	file := f.request
-	if file == "-" {
-		file = "standard input"
+	return fileError{fmt.Errorf("%s: a server rejects the request before it decides: %w", f.requestFile(), err)}
+}
+
+// requestFile returns where the request comes from.
+func (f *explainFlags) requestFile() string {
+	if f.request == "-" {
+		return "standard input"
 	}
-	return fileError{fmt.Errorf("%s: a server rejects the request before it decides: %w", file, err)}
+	return f.request
 }
 
 func readBody(path string, stdin io.Reader) ([]byte, error) {

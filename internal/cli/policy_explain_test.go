@@ -187,6 +187,7 @@ func TestPolicyExplainPrints(t *testing.T) {
 	writePrivate(t, file("t2.json"), `{"TableName": "Orders", "Item": {"tenant": {"S": "t2"}, "id": {"S": "1"}}}`)
 	writePrivate(t, file("deny.json"), `{"Version": "2012-10-17", "Statement": {"Sid": "Deny", "Effect": "Deny", "Action": "dynamodb:PutItem", "Resource": "*"}}`)
 	writePrivate(t, file("bad.json"), `{"TableName": "O"}`)
+	writePrivate(t, file("half.json"), `{"TableName": "Orders",`)
 	writePrivate(t, file("shop.model.yaml"), "model: 1\nname: shop\ntables:\n  Orders:\n    key: {partition: tenant, sort: id}\nentities:\n  order:\n    keys: {tenant: '{t}', id: '{i}'}\n    attributes:\n      t: {size: 2}\n      i: {size: 2}\npatterns:\n  - {name: add order, put: order, rate: 1/s}\n")
 	put := func(request string, args ...string) []string {
 		return append([]string{"--principal", "arn:aws:iam::000000000000:user/ana", "--operation", "PutItem", "--request", file(request)}, args...)
@@ -234,6 +235,9 @@ func TestPolicyExplainPrints(t *testing.T) {
 		{"a condition that is rejected", put("syntax.json", append(known, "--operation", "TransactWriteItems")...), exitUsage, "a server rejects the request before it decides: ValidationException: Invalid ConditionExpression"},
 		{"a condition that is rejected after a denial", put("denied.json", append(known, "--operation", "TransactWriteItems")...), exitFailed, "note     dynamodb:DeleteItem on arn:aws:dynamodb:us-east-1:000000000000:table/Orders is not decided: the server has denied the request before"},
 		{"no request", put("none.json", known...), exitUsage, "cannot read the request"},
+		{"a request that is not JSON", put("half.json", known...), exitUsage, file("half.json") + ": the request is not JSON: unexpected end of JSON input"},
+		{"a principal that the file does not have", append(known, "--principal", "arn:aws:iam::000000000000:user/zoe", "--operation", "PutItem", "--request", file("t1.json")), exitFailed,
+			"does not have the principal arn:aws:iam::000000000000:user/zoe: only policies of resources can allow something"},
 		{"an invalid policy", put("t1.json", append(table, "--policy", file("orders.json"))...), exitUsage, file("orders.json") + ":1:2"},
 		{"no policies", put("t1.json", table...), exitUsage, "give the policies"},
 		{"two sets of policies", put("t1.json", append(known, "--policy", file("all.json"))...), exitUsage, "--policy is in place of --policies"},

@@ -37,6 +37,7 @@ func TestPolicyCheck(t *testing.T) {
 	}
 	good, leaky, noted := file("good.json", goodPolicy), file("leaky.json", leakyPolicy), file("noted.json", notedPolicy)
 	table, broken := file("table.json", tablePolicy), file("broken.json", brokenPolicy)
+	principals := file("policies.yaml", "principals:\n  - arn: arn:aws:iam::000000000000:user/ana\n    policies: [good.json]\n")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -51,6 +52,7 @@ func TestPolicyCheck(t *testing.T) {
 		{"as an identity policy", []string{"--kind", "identity", table}, 2, "only resource-based policies name principals"},
 		{"as a resource policy", []string{"--kind", "resource", good}, 2, "Principal is missing"},
 		{"an invalid file", []string{broken}, 2, broken + `:2:23  error     syntax  a statement has no member "Actoin"; did you mean Action?`},
+		{"a file of principals", []string{principals}, 2, "if this is a file of principals, check the policies that it names"},
 		{"several files", []string{good, leaky, broken}, 2, "fault    " + leaky},
 		{"the error of several files", []string{leaky, broken, good}, 2, "stator: " + broken + ": the policy is invalid"},
 		{"no file", []string{filepath.Join(dir, "none.json")}, 2, "cannot read the policy"},

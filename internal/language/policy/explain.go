@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Explanation is a verdict with all that led to it.
 type Explanation struct {
@@ -163,6 +166,13 @@ func (c *Condition) trace(ctx Context) ConditionTrace {
 		t.Note = "the request does not have the key"
 	case v.multi && c.quantity == single:
 		t.Note = "the key can have several values, which an operator without ForAllValues or ForAnyValue never matches"
+	case c.quantity == forAll && !t.Holds && v.Len() > 1:
+		for i := range v.Len() {
+			if !c.test(v.At(i), ctx) {
+				t.Note = "it is false for " + strconv.Quote(v.At(i))
+				break
+			}
+		}
 	}
 	return t
 }

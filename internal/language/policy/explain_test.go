@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 	}
 	tenant, guard, table := e.Statements[0], e.Statements[1], e.Statements[2]
 	want := []ConditionTrace{
-		{Operator: "ForAllValues:StringLike", Key: "dynamodb:LeadingKeys", Values: []string{"${aws:username}#*"}, Resolved: []string{"ana#*"}, Present: true, Request: []string{"ana#1", "ben#2"}},
+		{Operator: "ForAllValues:StringLike", Key: "dynamodb:LeadingKeys", Values: []string{"${aws:username}#*"}, Resolved: []string{"ana#*"}, Present: true, Request: []string{"ana#1", "ben#2"}, Note: `it is false for "ben#2"`},
 		{Operator: "ArnLike", Key: "aws:PrincipalArn", Values: []string{"arn:aws:iam::${aws:PrincipalAccount}:user/*"}, Resolved: []string{"arn:aws:iam::111122223333:user/*"}, Present: true, Request: []string{"arn:aws:iam::111122223333:user/ana"}, Holds: true},
 		{Operator: "StringEqualsIfExists", Key: "dynamodb:Select", Values: []string{"COUNT"}, Request: []string{}, Holds: true, Note: "the request does not have the key, which IfExists accepts"},
 	}

@@ -25,6 +25,7 @@ type Identity struct {
 	UserID    string            // aws:userid
 	Tags      map[string]string // aws:PrincipalTag
 	Policies  policy.Policies   // but for that of the resource
+	Listed    bool              // the file has the principal
 }
 
 // Set has the identities of a file. It does not change.
@@ -248,7 +249,7 @@ func (s *Set) Identity(arn string) (*Identity, error) {
 		found.UserID = p.Account
 	}
 	if e != nil {
-		found.Tags = e.Tags
+		found.Listed, found.Tags = true, e.Tags
 		found.Policies.Identity, found.Policies.Boundary = e.identity, e.boundary
 	}
 	return found, nil
