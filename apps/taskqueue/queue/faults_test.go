@@ -481,3 +481,39 @@ func TestTokenWithAnotherSlot(t *testing.T) {
 		}
 	})
 }
+
+// A request with the key of another finds no task, which is stored in the next moment, and then
+// its first event. The task has not been deleted.
+func TestTaskThatIsJustBeingStored(t *testing.T) {
+	inWorld(t, func(w *world) {
+		looked, stored := make(chan struct{}), make(chan struct{})
+		var waited, found atomic.Bool
+		a, _ := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if put, ok := in.(*dynamodb.PutItemInput); ok && textOf(put.Item["SK"]) == "META" && waited.CompareAndSwap(false, true) {
+				<-looked
+			}
+			return false, nil
+		}, Options{})
+		b, _ := w.faulty(func(_ context.Context, in any, _ func(context.Context, any) error) (bool, error) {
+			if get, ok := in.(*dynamodb.GetItemInput); ok && strings.HasPrefix(textOf(get.Key["SK"]), "EVENT#") && found.CompareAndSwap(false, true) {
+				close(looked)
+				<-stored
+			}
+			return false, nil
+		}, Options{})
+		submission := task.Submission{Type: "t", Key: "same", Payload: text("x")}
+		go func() {
+			defer close(stored)
+			first := w.submit(a, "q", submission)
+			time.Sleep(2 * time.Second) // its first event is stored
+			if done, err := w.table.WasStored(w.Context(), first.ID); !done || err != nil {
+				w.Errorf("the first event is stored: %v, %v", done, err)
+			}
+		}()
+		time.Sleep(time.Second)
+		got, isNew, err := b.Submit(w.Context(), "q", submission)
+		if err != nil || isNew || len(w.ids) != 1 || got.ID != w.ids[0] {
+			w.Errorf("the second request returns %s, %v, %v, want %q", got.ID, isNew, err, w.ids)
+		}
+	})
+}

@@ -196,6 +196,11 @@ func (s *Service) reserve(ctx context.Context, t *task.Task, in *task.Submission
 	if err != nil {
 		return known, false, err
 	}
+	if done { // it was deleted, or has been stored since
+		if known, ok, err = s.table.Get(ctx, exists.TaskID); ok || err != nil {
+			return known, ok, err
+		}
+	}
 	lost, err := s.born(exists.TaskID, t.Queue, in)
 	if err != nil {
 		return known, false, err
