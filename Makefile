@@ -95,6 +95,10 @@ traffic: ## run the tests of the applications, and compare their traffic with th
 	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
 	$(MAKE) drift
 
+.PHONY: least-privilege
+least-privilege: ## remove each action from the policies of the applications, and check that a test fails without it
+	cd apps && APPS_POLICY_ALL=1 $(GO) test -count=1 -timeout 30m -run '^TestPolicyIsLeast$$' $(APPS:%=./%/...)
+
 lint: ## run golangci-lint
 	$(GO) run $(LINT) run ./...
 	cd apps && $(GO) run $(LINT) run ./...

@@ -57,6 +57,7 @@ func start(t *testing.T, change func(*Options)) *system {
 	if change != nil {
 		change(&o)
 	}
+	hometest.Guard(t, &o.Home)
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

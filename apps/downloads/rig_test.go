@@ -83,6 +83,7 @@ func open(t *testing.T, change func(*downloads.Options, *stand.Options)) *rig {
 	t.Cleanup(server.Close)
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	o.Upstream = server.URL
+	hometest.Guard(t, &o.Home)
 	s, err := downloads.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -377,8 +377,11 @@ func TestFiveDays(t *testing.T) {
 			t.Errorf("an event of %s ago is written: %v", after, writes)
 		}
 	}
-	got, err := w.tables.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(goals.NRTTable)})
-	if err != nil || got.TimeToLiveDescription.TimeToLiveStatus != "ENABLED" || aws.ToString(got.TimeToLiveDescription.AttributeName) != "ttl" {
+	got, err := hometest.Examine(w.tables.DB).DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(goals.NRTTable)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.TimeToLiveDescription.TimeToLiveStatus != "ENABLED" || aws.ToString(got.TimeToLiveDescription.AttributeName) != "ttl" {
 		t.Errorf("the table's time to live: %+v, %v", got.TimeToLiveDescription, err)
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/stator-db/stator/apps/goals"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 // The tables are those of the design: one item for each person, which does not expire, and
 // one for each person and goal, which does.
 func TestTables(t *testing.T) {
-	h := tablesThen(t)
+	db := hometest.Examine(tablesThen(t).DB)
 	for table, want := range map[string]struct{ key, ttl string }{
 		goals.BatchTable: {"personId", "DISABLED"},
 		goals.NRTTable:   {"personId goalId", "ENABLED ttl"},
 	} {
-		answer, err := h.DB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+		answer, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func TestTables(t *testing.T) {
 		if d := answer.Table; key != " "+want.key || len(d.GlobalSecondaryIndexes) != 0 || d.BillingModeSummary.BillingMode != "PAY_PER_REQUEST" {
 			t.Errorf("%s has the key%s, %d indexes, billing %v", table, key, len(d.GlobalSecondaryIndexes), d.BillingModeSummary)
 		}
-		expiry, err := h.DB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+		expiry, err := db.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 		if err != nil {
 			t.Fatal(err)
 		}

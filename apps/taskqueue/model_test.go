@@ -20,8 +20,8 @@ func TestProvisioned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hometest.Start(t, taskqueue.Model)
-	plan, err := tablemodel.Compare(t.Context(), h.DB, m)
+	db := hometest.Examine(hometest.Start(t, taskqueue.Model).DB)
+	plan, err := tablemodel.Compare(t.Context(), db, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestProvisioned(t *testing.T) {
 	if err := plan.Apply(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if plan, err = tablemodel.Compare(t.Context(), h.DB, m); err != nil || len(plan.Changes) > 0 {
+	if plan, err = tablemodel.Compare(t.Context(), db, m); err != nil || len(plan.Changes) > 0 {
 		t.Errorf("afterwards the plan is %+v, %v", plan, err)
 	}
 	for _, bounds := range [][2]int{{0, 10}, {-1, 10}, {11, 10}} {

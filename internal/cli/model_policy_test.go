@@ -414,6 +414,27 @@ func TestModelPolicy(t *testing.T) {
 	}
 }
 
+// The policies of the applications, with which their tests run, are those of their models. After
+// a change of a model:
+//
+//	stator model policy --with-setup -o apps/NAME/NAME.policy.json apps/NAME/NAME.model.yaml
+func TestPoliciesOfApplications(t *testing.T) {
+	files, err := filepath.Glob("../../apps/*/*.model.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("the models are %q, %v", files, err)
+	}
+	for _, file := range files {
+		code, out, errs := runStator(t, "model", "policy", "--with-setup", file)
+		if code != exitDone {
+			t.Fatalf("model policy %s exits with %d: %s", file, code, errs)
+		}
+		written, err := os.ReadFile(strings.TrimSuffix(file, ".model.yaml") + ".policy.json")
+		if err != nil || string(written) != out {
+			t.Errorf("the policy of %s is another one, or cannot be read: %v\n%s", file, err, out)
+		}
+	}
+}
+
 // Whoever may not read the counts of a server is told so.
 func TestPolicyUnusedIsDenied(t *testing.T) {
 	s := newPolicyServer(t, "")

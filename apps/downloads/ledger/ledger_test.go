@@ -69,7 +69,7 @@ func TestTables(t *testing.T) {
 		"data-download-jobs":    {"FileID:S", map[string]string{"StatusIndex": "Status:S StatusUpdatedAt:N ALL", "BatchIndex": "BatchID:S Status:S ALL"}},
 		"data-download-batches": {"BatchID:S", map[string]string{"PollingDateIndex": "PollingDate:S Status:S ALL"}},
 	} {
-		answer, err := b.DB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+		answer, err := hometest.Examine(b.DB).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 		must(t, err)
 		types := make(map[string]string)
 		for _, a := range answer.Table.AttributeDefinitions {
@@ -87,7 +87,7 @@ func TestTables(t *testing.T) {
 				t.Errorf("%s of %s is %q, want %q", *x.IndexName, table, got, want.indexes[*x.IndexName])
 			}
 		}
-		ttl, err := b.DB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
+		ttl, err := hometest.Examine(b.DB).DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 		must(t, err)
 		if d := ttl.TimeToLiveDescription; d.TimeToLiveStatus != "ENABLED" || *d.AttributeName != "TTL" {
 			t.Errorf("the time to live of %s is %+v", table, d)

@@ -18,9 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/spf13/pflag"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/tablemodel"
 )
 
 // Options configure where the tables are.
@@ -46,6 +48,10 @@ type Options struct {
 	// LookOnly makes Open fail if a table does not exist, and changes nothing.
 	LookOnly bool
 
+	// Guard makes the embedded stator verify signatures and evaluate policies. Without it the
+	// embedded stator allows everything.
+	Guard *Guard
+
 	Model []byte           // the text of the application's *.model.yaml
 	Log   *slog.Logger     // log of the embedded stator; nil disables logging
 	Now   func() time.Time // clock of the embedded stator; defaults to time.Now
@@ -59,6 +65,29 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 		f.BoolVar(&o.Apply, "apply", o.Apply, "change tables that exist to match the application's model; the default is to report the differences")
 	}
 	f.StringVar(&o.DynamoDB, "dynamodb", o.DynamoDB, "address on which the embedded stator listens for DynamoDB requests, such as 127.0.0.1:8000")
+}
+
+// Guard has the keys and policies of an embedded stator, and who uses it.
+type Guard struct {
+	Keys     *stator.Keys
+	Policies *stator.Policies
+
+	Application   aws.CredentialsProvider // sends the requests of the application
+	Administrator aws.CredentialsProvider // creates the tables
+
+	// Denied is called for each request of the application that the policies deny. May be nil.
+	Denied func(error)
+}
+
+// watch makes a client report the requests that are denied.
+func (g *Guard) watch(s *middleware.Stack) error {
+	return s.Initialize.Add(middleware.InitializeMiddlewareFunc("Denied", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, meta, err := next.HandleInitialize(ctx, in)
+		if g.Denied != nil && isDenied(err) {
+			g.Denied(err)
+		}
+		return out, meta, err
+	}), middleware.Before)
 }
 
 // Home gives access to an application's tables, which exist.
@@ -78,16 +107,28 @@ type Home struct {
 // Open connects to the tables, or opens the embedded stator, and creates the tables that
 // do not exist. It fails if a table that exists lacks what the application needs.
 func Open(ctx context.Context, o Options) (*Home, error) {
+	m, err := tablemodel.Parse("the application's model", o.Model)
+	if err != nil {
+		return nil, err
+	}
 	h := new(Home)
 	settings, err := h.settings(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	h.DB = dynamodb.NewFromConfig(settings)
-	h.Streams = dynamodbstreams.NewFromConfig(settings)
-	if err := h.ensureTables(ctx, o); err != nil {
+	db := dynamodb.NewFromConfig(settings)
+	if h.Stator != nil && o.Guard != nil {
+		administrator := dynamodb.New(db.Options(), func(d *dynamodb.Options) { d.Credentials = o.Guard.Administrator })
+		if err := o.ensureTables(ctx, administrator, m); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+		settings.APIOptions = append(settings.APIOptions, o.Guard.watch)
+	}
+	if err := o.ensureTables(ctx, db, m); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
+	h.DB = dynamodb.NewFromConfig(settings)
+	h.Streams = dynamodbstreams.NewFromConfig(settings)
 	return h, nil
 }
 
@@ -114,7 +155,11 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	if o.Data != "" {
 		stator.SpareThreads()
 	}
-	s, err := stator.Open(ctx, stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: o.Log, Now: o.Now})
+	opened := stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: o.Log, Now: o.Now}
+	if o.Guard != nil {
+		opened.Keys, opened.Policies = o.Guard.Keys, o.Guard.Policies
+	}
+	s, err := stator.Open(ctx, opened)
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("open the embedded stator: %w", err)
 	}
@@ -124,8 +169,16 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 			return aws.Config{}, errors.Join(err, s.Close())
 		}
 	}
-	return local("http://stator.invalid", s.Client()), nil
+	if o.Guard == nil {
+		return local(inProcess, s.Client()), nil
+	}
+	guarded := local(inProcess, stator.HandlerClient(s.Handler()))
+	guarded.Credentials = o.Guard.Application
+	return guarded, nil
 }
+
+// inProcess is the URL of the embedded stator, which needs no network.
+const inProcess = "http://stator.invalid"
 
 // elsewhere returns the configuration for a server at a URL. Credentials are read
 // from AWS's environment; local servers accept any, so they are optional.

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator"
 )
 
 const shop = `
@@ -191,5 +194,69 @@ func TestLookOnly(t *testing.T) {
 	}
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("the folder was made")
+	}
+}
+
+// Credentials of the environment sign the requests to a server. Those of a principal that may only
+// use the tables, and see their keys and indexes, are enough for tables that exist.
+func TestCredentials(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("shop.json", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":["dynamodb:DescribeTable","dynamodb:GetItem"],"Resource":"arn:aws:dynamodb:*:000000000000:table/orders"}}`)
+	keys, err := stator.OpenKeys(write("keys.yaml", `keys:
+  - {access_key: root, secret: root, principal: "arn:aws:iam::000000000000:root"}
+  - {access_key: shop, secret: shop}
+  - {access_key: other, secret: other}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := stator.OpenPolicies(write("policies.yaml", `principals: [{arn: "arn:aws:iam::000000000000:user/shop", policies: [shop.json]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := credentials.NewStaticCredentialsProvider("root", "root", "")
+	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0", Guard: &Guard{Keys: keys, Policies: policies, Application: root, Administrator: root}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	var log bytes.Buffer
+	o := Options{Model: []byte(shop), Endpoint: "http://" + server.Address, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, c := range []struct{ key, secret, want string }{
+		{"shop", "shop", ""},
+		{"shop", "wrong", "InvalidSignatureException"},
+		{"other", "other", "not authorized to perform: dynamodb:DescribeTable"},
+	} {
+		t.Setenv("AWS_ACCESS_KEY_ID", c.key)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", c.secret)
+		h, err := Open(t.Context(), o)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s with the secret %s: %v, want %s", c.key, c.secret, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}}}); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.DB.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("orders")}); !isDenied(err) {
+			t.Errorf("a scan returns %v", err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(log.String(), "which is not compared with the model") || strings.Contains(log.String(), "--apply") {
+		t.Errorf("the log is %s", &log)
 	}
 }

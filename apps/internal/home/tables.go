@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/stator-db/stator/tablemodel"
 )
 
@@ -14,12 +16,8 @@ import (
 // without o.Apply: an operator may have set their units, recovery and indexes. A
 // difference without which the application cannot work is an error, any other is
 // reported.
-func (h *Home) ensureTables(ctx context.Context, o Options) error {
-	m, err := tablemodel.Parse("the application's model", o.Model)
-	if err != nil {
-		return err
-	}
-	plan, err := tablemodel.Compare(ctx, h.DB, m)
+func (o *Options) ensureTables(ctx context.Context, db *dynamodb.Client, m *tablemodel.Model) error {
+	plan, err := o.compare(ctx, db, m)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,12 @@
-// Package hometest opens tables for a test of an application, and fails the test
-// if the application scans them. It saves what the application requested, for
-// `stator model drift --traffic`.
+// Package hometest opens tables for a test of an application, whose policy applies to
+// its requests, and fails the test if the application scans them. It saves what the application
+// requested, for `stator model drift --traffic`.
 package hometest
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,9 +19,11 @@ import (
 	"testing"
 	"time"
 
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/apps/internal/home"
 )
 
@@ -32,6 +37,7 @@ func Start(t testing.TB, model []byte) *home.Home {
 // StartWith is Start with options, such as a folder or a clock.
 func StartWith(t testing.TB, o home.Options) *home.Home {
 	t.Helper()
+	Guard(t, &o)
 	h, err := home.Open(t.Context(), o)
 	if err != nil {
 		t.Fatalf("open the tables: %v", err)
@@ -46,9 +52,16 @@ func StartWith(t testing.TB, o home.Options) *home.Home {
 }
 
 // Examine returns a client by which a test examines tables. Its requests are no traffic of
-// the application: the stator does not count them.
+// the application: the stator does not count them, and the application's policy does not
+// apply to them.
 func Examine(client *dynamodb.Client) *dynamodb.Client {
-	return dynamodb.New(client.Options(), dynamodb.WithAPIOptions(smithyhttp.AddHeaderValue("X-Stator-Uncounted", "true")))
+	return dynamodb.New(Administrator(client).Options(), dynamodb.WithAPIOptions(smithyhttp.AddHeaderValue("X-Stator-Uncounted", "true")))
+}
+
+// Administrator returns a client that signs with the key of an administrator, for what an
+// operator does.
+func Administrator(client *dynamodb.Client) *dynamodb.Client {
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.Credentials = administrator })
 }
 
 // NoScan fails a test if a stator has received a scan since its start, or a PartiQL
@@ -83,8 +96,15 @@ func counts(t testing.TB, client *http.Client, url string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=app/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	// The context of the test is done when its cleanup runs.
+	key, err := administrator.Retrieve(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := sha256.Sum256(nil)
+	if err := v4.NewSigner().SignHTTP(context.Background(), key, r, hex.EncodeToString(empty[:]), "dynamodb", stator.DefaultRegion, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatalf("read the server's request counts: %v", err)
@@ -117,13 +137,9 @@ func save(test string, text []byte) error {
 	if _, without := unusual.Load(test); without || folder == "" {
 		return nil
 	}
-	here, err := os.Getwd() // the package's folder
-	if err != nil {
+	application, _, err := application()
+	if err != nil || application == "" {
 		return err
-	}
-	application, ok := applicationOf(here)
-	if !ok {
-		return nil
 	}
 	folder = filepath.Join(folder, application)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -133,11 +149,19 @@ func save(test string, text []byte) error {
 	return os.WriteFile(filepath.Join(folder, name), text, 0o644)
 }
 
-// applicationOf returns the application that a package of this module belongs to.
-func applicationOf(folder string) (string, bool) {
-	_, inside, ok := strings.Cut(filepath.ToSlash(folder), "/apps/")
-	application, _, _ := strings.Cut(inside, "/")
-	return application, ok && application != "internal"
+// application returns the application that is being tested, with its folder; "" for a
+// package that belongs to none.
+func application() (name, folder string, err error) {
+	here, err := os.Getwd() // the package's folder
+	if err != nil {
+		return "", "", err
+	}
+	root, inside, ok := strings.Cut(filepath.ToSlash(here), "/apps/")
+	name, _, _ = strings.Cut(inside, "/")
+	if !ok || name == "internal" {
+		return "", "", nil
+	}
+	return name, filepath.FromSlash(root + "/apps/" + name), nil
 }
 
 // Model reads an application's model.

@@ -1,6 +1,7 @@
 package hometest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,5 +62,25 @@ func TestNoScanSeesScans(t *testing.T) {
 	}
 	if n := seen(); n == 0 {
 		t.Error("a Scan is not seen")
+	}
+}
+
+// A grant that is removed is the only one that is missing.
+func TestRemovedGrants(t *testing.T) {
+	read := func() *policy {
+		p, err := readPolicy("../../downloads/downloads.policy.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	all := read().grants()
+	for _, removed := range all {
+		p := read()
+		p.remove(removed)
+		want := slices.DeleteFunc(slices.Clone(all), func(g string) bool { return g == removed })
+		if got := p.grants(); len(want) != len(all)-1 || !slices.Equal(got, want) {
+			t.Errorf("without %s the policy grants %q", removed, got)
+		}
 	}
 }

@@ -33,8 +33,9 @@ type Server struct {
 }
 
 // Environment has the credentials with which clients of the server sign their requests.
-// The server accepts any.
-var Environment = []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=us-east-1"}
+// The server accepts any; these are also the credentials of an application whose policy
+// applies (package hometest).
+var Environment = []string{"AWS_ACCESS_KEY_ID=app", "AWS_SECRET_ACCESS_KEY=app", "AWS_REGION=us-east-1"}
 
 // Start starts a server, and sets Environment for the test. It skips the test if moto is
 // not installed.

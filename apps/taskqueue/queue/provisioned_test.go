@@ -29,7 +29,7 @@ func TestUnitsFollowTheTasks(t *testing.T) {
 		defer stop()
 		units := func() string {
 			t.Helper()
-			d, err := h.DB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table.Name)})
+			d, err := hometest.Examine(h.DB).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table.Name)})
 			if err != nil {
 				t.Fatal(err)
 			}
