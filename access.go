@@ -5,7 +5,7 @@ import (
 	"github.com/stator-db/stator/internal/protocol/principals"
 )
 
-// Access is which keys and files of policies are in use.
+// Access says how many access keys and files of policies are in use.
 type Access struct {
 	Keys  int // access keys
 	Files int // files of principals and policies
