@@ -30,6 +30,9 @@ type Error struct {
 	// number, of a set of numbers, and of equal members of a set.
 	Bare bool
 
+	// NoNamespace marks a fault of a service whose __type is the code alone.
+	NoNamespace bool
+
 	// Detail is a struct whose members are added to the reply, such as the
 	// item of a failed condition.
 	Detail any
@@ -75,6 +78,9 @@ func Bare(err error) error {
 
 // Type is the error's full name, the value of __type.
 func (e *Error) Type() string {
+	if e.NoNamespace {
+		return e.Code
+	}
 	switch e.Code {
 	case "ValidationException":
 		return "com.amazon.coral.validate#" + e.Code
@@ -207,6 +213,13 @@ func InvalidNextToken() *Error {
 // TooManyTags is a scalable target that would have too many tags.
 func TooManyTags(most int) *Error {
 	return fault("TooManyTagsException", "A scalable target can have at most %d tags.", most)
+}
+
+// DAX is a fault of the control plane of DAX, by the name of its exception.
+func DAX(code, format string, args ...any) *Error {
+	e := fault(code, format, args...)
+	e.NoNamespace = true
+	return e
 }
 
 // ConditionFailed is a condition that does not hold. Detail, which may be

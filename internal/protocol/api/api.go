@@ -20,8 +20,10 @@
 //	stop          if this member is at fault, later members are not checked
 //
 // A member whose name on the wire differs from its Go name has the tag
-// `name`. Members whose absence matters are pointers. A reply omits empty
-// members, except those with the tag `reply:"always"`.
+// `name`. A member with the tag `json:"-"` is no part of the JSON. Members
+// whose absence matters are pointers. A reply omits empty members, except
+// those with the tag `reply:"always"`. The tag `or` of a required expression is
+// the member of Compiled that may replace it.
 package api
 
 import (

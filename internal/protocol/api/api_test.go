@@ -125,7 +125,7 @@ func (c *sdkComparison) structs(ours, theirs reflect.Type) {
 	c.seen[pair] = true
 	has := make(map[string]bool)
 	for _, f := range reflect.VisibleFields(ours) {
-		if f.Anonymous {
+		if f.Anonymous || f.Tag.Get("json") == "-" {
 			continue
 		}
 		has[f.Name] = true

@@ -11,6 +11,7 @@ type GetItem struct {
 	ReturnConsumedCapacity   *string `must:"oneof=INDEXES|TOTAL|NONE"`
 	ProjectionExpression     *string
 	ExpressionAttributeNames map[string]string
+	Compiled                 *Compiled `json:"-"`
 }
 
 // GetItemReply answers a GetItem.

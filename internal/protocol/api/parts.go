@@ -1,6 +1,20 @@
 package api
 
-import "github.com/stator-db/stator/internal/data/item"
+import (
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
+)
+
+// Compiled holds the expressions of a request that arrived compiled, as DAX
+// clients send them, with their names and values bound. It is nil if the
+// request has texts. A member that the request does not use is nil.
+type Compiled struct {
+	Condition    *expr.Condition
+	Update       *expr.Update
+	KeyCondition *expr.KeyCondition
+	Filter       *expr.Condition
+	Projection   []item.Path
+}
 
 // Expressions are the parameters that all expressions of a request share.
 type Expressions struct {
@@ -15,6 +29,7 @@ type Conditional struct {
 	ConditionalOperator                 *string `must:"oneof=AND|OR"`
 	ReturnValuesOnConditionCheckFailure *string `must:"oneof=ALL_OLD|NONE"`
 	Expressions
+	Compiled *Compiled `json:"-"`
 }
 
 // ExpectedAttributeValue is one condition of the legacy parameter Expected.

@@ -35,6 +35,7 @@ type Paged struct {
 	ProjectionExpression   *string
 	FilterExpression       *string
 	Expressions
+	Compiled *Compiled `json:"-"`
 }
 
 // PageReply answers a Query or a Scan.
@@ -59,6 +60,7 @@ type KeysAndAttributes struct {
 	ConsistentRead           bool
 	ProjectionExpression     *string
 	ExpressionAttributeNames map[string]string
+	Compiled                 *Compiled `json:"-"`
 }
 
 // BatchGetItemReply answers a BatchGetItem.

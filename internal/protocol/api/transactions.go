@@ -23,15 +23,17 @@ type ActionCondition struct {
 	ConditionExpression                 *string
 	ReturnValuesOnConditionCheckFailure *string `must:"oneof=ALL_OLD|NONE"`
 	Expressions
+	Compiled *Compiled `json:"-"`
 }
 
 // ConditionCheck checks a condition on an item without changing it.
 type ConditionCheck struct {
 	Key                                 Attributes `must:"present"`
 	TableName                           *string    `must:"present,table"`
-	ConditionExpression                 *string    `must:"present"`
+	ConditionExpression                 *string    `must:"present" or:"Condition"`
 	ReturnValuesOnConditionCheckFailure *string    `must:"oneof=ALL_OLD|NONE"`
 	Expressions
+	Compiled *Compiled `json:"-"`
 }
 
 // Put replaces an item, or creates it.
@@ -52,7 +54,7 @@ type Delete struct {
 type Update struct {
 	Key              Attributes `must:"present"`
 	TableName        *string    `must:"present,table"`
-	UpdateExpression *string    `must:"present"`
+	UpdateExpression *string    `must:"present" or:"Update"`
 	ActionCondition
 }
 
@@ -108,6 +110,7 @@ type Get struct {
 	TableName                *string    `must:"present,table"`
 	ProjectionExpression     *string
 	ExpressionAttributeNames map[string]string
+	Compiled                 *Compiled `json:"-"`
 }
 
 // TransactGetItemsReply answers a TransactGetItems.

@@ -303,7 +303,7 @@ func (c *constraintChecker) member(m *structMember, in reflect.Value, seen bool)
 		v = m.of(in)
 	}
 	if !seen || isNull(v) {
-		if m.present {
+		if m.present && !m.compiled(in) {
 			c.faults = append(c.faults, "Value null at '"+c.at()+"' failed to satisfy constraint: Member must not be null")
 		}
 		return
@@ -319,6 +319,15 @@ func (c *constraintChecker) member(m *structMember, in reflect.Value, seen bool)
 	if m.deep {
 		c.inside(v)
 	}
+}
+
+// compiled reports whether a structure has a compiled expression in place of the member.
+func (m *structMember) compiled(in reflect.Value) bool {
+	if m.or == "" {
+		return false
+	}
+	c := in.FieldByName("Compiled")
+	return !c.IsNil() && !c.Elem().FieldByName(m.or).IsNil()
 }
 
 // inside checks the structures within a member.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
@@ -167,6 +169,34 @@ func TestMemoryOfFaults(t *testing.T) {
 		took := after.TotalAlloc - before.TotalAlloc
 		if err == nil || len(err.Error()) > 2*maxText || took > 8*max(size, maxText) {
 			t.Errorf("%s: %d bytes take %d, and the fault is %.100v", name, len(c.body), took, err)
+		}
+	}
+}
+
+// A request that was not decoded has the same constraints; a compiled expression replaces a
+// required text.
+func TestCheckOfBuiltRequests(t *testing.T) {
+	table, limit := "Table", int32(0)
+	key := api.Attributes{Item: item.Make(map[string]item.Value{"k": item.String("1")})}
+	transaction := func(c *api.Compiled) *api.TransactWriteItems {
+		return &api.TransactWriteItems{TransactItems: []api.TransactWriteItem{
+			{Update: &api.Update{Key: key, TableName: &table, ActionCondition: api.ActionCondition{Compiled: c}}},
+		}}
+	}
+	for _, c := range []struct {
+		name, want string
+		in         any
+	}{
+		{"a valid request", "", &api.GetItem{TableName: table, Key: key}},
+		{"no key", "Value null at 'key'", &api.GetItem{TableName: table}},
+		{"a limit", "Value '0' at 'limit'", &api.Scan{TableName: table, Limit: &limit}},
+		{"no update", "Value null at 'transactItems.1.member.update.updateExpression'", transaction(nil)},
+		{"another expression", "updateExpression", transaction(&api.Compiled{Condition: new(expr.Condition)})},
+		{"a compiled update", "", transaction(&api.Compiled{Update: new(expr.Update)})},
+	} {
+		err := Check(c.in)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
 }

@@ -30,6 +30,14 @@ func Decode(body []byte, request any) error {
 	return d.check.request(s, v, seen)
 }
 
+// Check checks a request that was not decoded from JSON against the constraints declared
+// in package api.
+func Check(request any) error {
+	v := reflect.ValueOf(request).Elem()
+	var c constraintChecker
+	return c.request(structInfoOf(v.Type()), v, allSeen)
+}
+
 // decoder decodes one body. Everything but the scanner and the arena is
 // reused for the next body.
 type decoder struct {

@@ -53,6 +53,31 @@ func decode(t testing.TB, operation, body string) (request any, fault string) {
 	return request, e.Error()
 }
 
+// A JSON request cannot set the compiled expressions, at any depth, and a message about
+// a request does not name them.
+func TestCompiledIsNoMember(t *testing.T) {
+	const compiled = `"Compiled": {"Condition": {}, "Update": {"Legacy": true}, "Projection": [[]]}`
+	in, fault := decode(t, "GetItem", `{"TableName": "T", "Key": {"k": {"S": "1"}}, `+compiled+`}`)
+	if got := in.(*api.GetItem); fault != "" || got.Compiled != nil {
+		t.Errorf("GetItem: Compiled = %v, fault %q", got.Compiled, fault)
+	}
+	in, fault = decode(t, "UpdateItem", `{"TableName": "T", "Key": {"k": {"S": "1"}}, `+compiled+`}`)
+	if got := in.(*api.UpdateItem); fault != "" || got.Compiled != nil {
+		t.Errorf("UpdateItem: Compiled = %v, fault %q", got.Compiled, fault)
+	}
+	in, fault = decode(t, "Query", `{"TableName": "T", `+compiled+`}`)
+	if got := in.(*api.Query); fault != "" || got.Compiled != nil {
+		t.Errorf("Query: Compiled = %v, fault %q", got.Compiled, fault)
+	}
+	in, fault = decode(t, "TransactWriteItems", `{"TransactItems": [{"Delete": {"TableName": "T", "Key": {"k": {"S": "1"}}, `+compiled+`}}]}`)
+	if got := in.(*api.TransactWriteItems); fault != "" || got.TransactItems[0].Delete.Compiled != nil {
+		t.Errorf("TransactWriteItems: Compiled = %v, fault %q", got.TransactItems[0].Delete.Compiled, fault)
+	}
+	if _, fault = decode(t, "TransactWriteItems", `{"TransactItems": []}`); strings.Contains(strings.ToLower(fault), "compiled") {
+		t.Errorf("the message names the member: %s", fault)
+	}
+}
+
 func TestTypeFaults(t *testing.T) {
 	const (
 		structure = "Start of structure or map found where not expected"

@@ -23,7 +23,8 @@ type structMember struct {
 
 	read    valueReader
 	rules   []rule
-	present bool // required
+	present bool   // required
+	or      string // the compiled expression that replaces a required text
 	stop    bool
 	deep    bool // contains structures with constraints
 
@@ -49,7 +50,7 @@ func structInfoOf(t reflect.Type) *structInfo {
 	}
 	s := &structInfo{byName: make(map[string]int)}
 	for _, f := range reflect.VisibleFields(t) {
-		if f.Anonymous || !f.IsExported() {
+		if f.Anonymous || !f.IsExported() || f.Tag.Get("json") == "-" {
 			continue
 		}
 		name := cmp.Or(f.Tag.Get("name"), f.Name)
@@ -60,6 +61,7 @@ func structInfoOf(t reflect.Type) *structInfo {
 			always: f.Tag.Get("reply") == "always",
 		}
 		m.rules, m.present, m.stop = parseRules(f.Tag.Get("must"))
+		m.or = f.Tag.Get("or")
 		if readable(f.Type) {
 			m.read = readerOf(f.Type)
 		}

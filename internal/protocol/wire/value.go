@@ -45,6 +45,9 @@ func bare(fault *apierror.Error) *apierror.Error {
 	return fault
 }
 
+// EmptySet returns the fault of a set without members.
+func EmptySet(t item.Type) *apierror.Error { return errEmptySet[t] }
+
 // IsEmptySet reports whether a fault is that of a set without members.
 func IsEmptySet(fault *apierror.Error) bool {
 	return fault == errEmptySet[item.SS] || fault == errEmptySet[item.NS] || fault == errEmptySet[item.BS]
@@ -278,14 +281,14 @@ func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 		return nil, d.mismatch(inList, "")
 	}
 	row, count, from := d.row(depth), 0, d.at
-	full := rowLimit{left: d.maxSet}
+	full := NewRowLimit(d.maxSet)
 	more, err := d.enter('[')
 	for more && err == nil {
 		var text []byte
 		if text, err = d.string(); err != nil {
 			break
 		}
-		if !full.reached(*row) {
+		if !full.Reached(*row) {
 			var out []byte
 			if out, err = d.scalar(*row, t.Member(), text); err != nil {
 				break
@@ -315,14 +318,18 @@ func (d *decoder) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	return dst, nil
 }
 
-// rowLimit finds out when the values in a growing row exceed a size.
-type rowLimit struct {
+// RowLimit finds out when the values in a growing row exceed a size.
+type RowLimit struct {
 	left  int // of the size
 	sized int // bytes of the row that were counted
 	full  bool
 }
 
-func (l *rowLimit) reached(row []byte) bool {
+// NewRowLimit returns the limit of a row that is empty.
+func NewRowLimit(size int) RowLimit { return RowLimit{left: size} }
+
+// Reached reports whether the values in the row exceed the size.
+func (l *RowLimit) Reached(row []byte) bool {
 	// Values are not smaller in the row.
 	if l.full || len(row)-l.sized <= max(l.left, 1<<10) {
 		return l.full
@@ -337,7 +344,7 @@ func (l *rowLimit) reached(row []byte) bool {
 // as the customer wrote it.
 func duplicates(t item.Type, set []byte) error {
 	if t == item.NS {
-		return bare(apierror.Request("Input collection contains duplicates"))
+		return Duplicates(t, nil) // does not show them
 	}
 	var texts [][]byte
 	s := scanner{body: set}
@@ -348,7 +355,16 @@ func duplicates(t item.Type, set []byte) error {
 		}
 		texts = append(texts, text)
 	}
-	all := "[" + string(bytes.Join(texts, []byte(", "))) + "]"
+	return Duplicates(t, texts)
+}
+
+// Duplicates returns the fault of a set with equal members, which are given as JSON has
+// them: those of a BS in base64.
+func Duplicates(t item.Type, members [][]byte) *apierror.Error {
+	if t == item.NS {
+		return bare(apierror.Request("Input collection contains duplicates"))
+	}
+	all := "[" + string(bytes.Join(members, []byte(", "))) + "]"
 	if t == item.BS {
 		return bare(apierror.InvalidRequestValues("Input collection %sof type BS contains duplicates.", all))
 	}
