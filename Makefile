@@ -176,6 +176,7 @@ model-code: ## run the code that is generated from the models of all application
 clients: ## run well-known client libraries against stator; needs npm, and skips boto3, PynamoDB and awscli if they are missing
 	cd clients/go && $(GO) test ./...
 	cd clients/node && npm ci && npm test
+	cd clients/dax && npm ci && npm test
 	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --throttle --in ../python/throttle python3 -m unittest -v

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/audit"
@@ -27,6 +28,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/encryption"
@@ -34,6 +36,7 @@ import (
 	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/server/dax"
 	"github.com/stator-db/stator/internal/standby"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
@@ -90,6 +93,10 @@ type Options struct {
 	// defaults to 64 MiB. It is allocated as it fills, and the garbage
 	// collector may need as much again.
 	CacheBytes int64
+
+	// Cache is a cache in front of the tables with the rules of DAX, unlike CacheBytes, which
+	// no reader can tell from none; nil is none. See docs/cache.md.
+	Cache *Cache
 
 	// Relaxed acknowledges a write before it is on disk. A crash can lose the
 	// most recent writes.
@@ -193,8 +200,14 @@ type DB struct {
 	buckets     map[string]blob.Place
 	transfers   *transfer.Store
 	scaling     *autoscaling.Store
+	service     *ops.Service // nil until it is made
 	handler     http.Handler
 	direct      http.Handler // accepts any host
+	region      string       // in ARNs of DAX clusters
+	log         *slog.Logger
+	dax         atomic.Pointer[dax.Node]
+	daxPort     atomic.Pointer[ops.DAXPort] // without its cache
+	daxCache    *Cache                      // nil without one
 
 	triggers *trigger.Set
 	scrub    *scrub.Scrub  // nil without one
@@ -267,7 +280,7 @@ func (o *Options) check() error {
 	case o.Dir == "":
 		return errors.New("a database in memory cannot have an encryption key: nothing of it is on a disk")
 	}
-	return nil
+	return o.checkCache()
 }
 
 // unencrypted returns what is called when a table asks for encryption; nil if that needs no
@@ -344,11 +357,16 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	d, err := db.Open(ctx, engine, db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)})
+	cached := o.newCache(now)
+	settings := db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)}
+	if cached.Mode() == cache.Coherent {
+		settings.Writing = cached.Writing
+	}
+	d, err := db.Open(ctx, engine, settings)
 	if err != nil {
 		return nil, errors.Join(err, backupFiles.Close(), engine.Close())
 	}
-	s := &DB{engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
+	s := &DB{daxCache: o.Cache, region: cmp.Or(o.Region, DefaultRegion), log: o.Log, engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -358,8 +376,14 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	o.warnUnencrypted(d)
 	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
-	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Unencrypted: o.unencrypted()})
+	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted()})
+	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
+	if cached != nil {
+		direct.Expose(cached.Metrics)
+		direct.ThroughCache(o.Cache.HTTP, o.Cache.DAX)
+	}
+	direct.Expose(s.daxMetrics)
 	if from != nil {
 		direct.Expose(from.Metrics)
 	}
@@ -545,6 +569,9 @@ func (d *DB) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
 		d.tracer.Close(ctx)
 		cancel()
+	}
+	if d.service != nil {
+		d.service.Close()
 	}
 	d.backups.Close()
 	if d.transfers != nil {

@@ -64,7 +64,7 @@ func TestDashboard(t *testing.T) {
 // returns its address.
 func startWatched(t *testing.T) string {
 	t.Helper()
-	d, err := stator.Open(t.Context(), stator.Options{Dir: t.TempDir(), AllowOtherFiles: true, Throttle: true})
+	d, err := stator.Open(t.Context(), stator.Options{Dir: t.TempDir(), AllowOtherFiles: true, Throttle: true, Cache: stator.NewCache(stator.CacheDAX)})
 	if err != nil {
 		t.Fatal(err)
 	}

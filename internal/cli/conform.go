@@ -26,6 +26,7 @@ type conformFlags struct {
 	endpoint string
 	region   string
 	run      string
+	patience time.Duration
 	json     bool
 }
 
@@ -55,6 +56,7 @@ against AWS costs a few cents.
 	flags.StringVar(&f.endpoint, "endpoint", "", "URL of the server; defaults to a private server in memory")
 	flags.StringVar(&f.region, "region", "us-east-1", "region to sign requests for")
 	flags.StringVar(&f.run, "run", "", "run only the transcripts whose names match this regular expression")
+	durationVar(cmd, &f.patience, "patience", 5*time.Second, "how long a server may take to show a write, or to answer while it is busy")
 	flags.BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }
@@ -121,7 +123,7 @@ func (f *conformFlags) server(ctx context.Context) (s *conformance.Server, stop 
 			return nil, nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
 		}
 		s.Client = serverClient(time.Minute)
-		s.Patience = 5 * time.Second
+		s.Patience = f.patience
 		return s, func() error { return nil }, nil
 	}
 	s.Client = http.DefaultClient

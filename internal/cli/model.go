@@ -27,7 +27,7 @@ pattern runs. docs/model.md describes the format.`,
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cmd.AddCommand(modelCheckCommand(), modelCostCommand(), modelImportCommand(), modelInferCommand(), modelExportCommand(), modelDocCommand(), modelDiffCommand(), modelWatchCommand(), modelInitCommand(),
-		modelProveCommand(), modelHeatCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
+		modelProveCommand(), modelHeatCommand(), modelCacheCommand(), modelApplyCommand(), modelDriftCommand(), modelSchemaCommand())
 	cmd.AddCommand(modelCodeCommands()...)
 	cmd.AddCommand(modelMigrateCommand(), modelRightsizeCommand(), modelPolicyCommand())
 	return cmd

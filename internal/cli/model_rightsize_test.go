@@ -180,6 +180,7 @@ func TestSignedService(t *testing.T) {
 		"AnyScaleFrontendService.RegisterScalableTarget": "application-autoscaling",
 		"DynamoDB_20120810.GetItem":                      "dynamodb",
 		"DynamoDBStreams_20120810.GetRecords":            "dynamodb",
+		"AmazonDAXV3.CreateCluster":                      "dax",
 		"Stator.Backup":                                  "dynamodb",
 		"":                                               "dynamodb",
 	} {

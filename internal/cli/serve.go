@@ -44,9 +44,12 @@ type serveFlags struct {
 	ttlInterval   time.Duration
 	hideExpired   bool
 	throttle      bool
+	cacheFlags    cacheFlags
+	daxCache      *stator.Cache // of cacheFlags; nil for none
 	shardDuration time.Duration
 	scrub         int
 	access        accessFlags
+	dax           daxFlags
 	audit         string
 	auditMB       int64
 	auditKeep     int
@@ -106,6 +109,13 @@ machines can reach requires that, and TLS:
 			if err := f.schedule.check(cmd); err != nil {
 				return err
 			}
+			if err := f.dax.check(cmd, &f); err != nil {
+				return err
+			}
+			var err error
+			if f.daxCache, err = f.cacheFlags.options(cmd, &f.dax); err != nil {
+				return err
+			}
 			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
 		},
 	}
@@ -127,11 +137,13 @@ machines can reach requires that, and TLS:
 	durationVar(cmd, &f.ttlInterval, "ttl-interval", time.Second, "time between two searches for items whose time to live has passed")
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "omit items whose time to live has passed from reads, even before they are deleted")
 	flags.BoolVar(&f.throttle, "throttle", false, "reject requests that exceed the throughput of a table, an index or a partition, as DynamoDB does; see docs/throttling.md")
+	f.cacheFlags.add(cmd)
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	f.addOperation(cmd)
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	f.access.add(cmd)
+	f.dax.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -184,6 +196,13 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if most := maxCacheBytes(memory) >> 20; f.cacheMB > most {
 		return usageError{fmt.Errorf("--cache is %d MB, but must be at most %d: three quarters of the machine's memory", f.cacheMB, most)}
 	}
+	cacheBytes := f.cacheMB << 20
+	if f.daxCache != nil {
+		cacheBytes += f.daxCache.Bytes
+		if most := maxCacheBytes(memory); cacheBytes > most {
+			return usageError{fmt.Errorf("--cache and --dax-cache-size are %d MB together, but must be at most %d: three quarters of the machine's memory", cacheBytes>>20, most>>20)}
+		}
+	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 
 	listener, access, err := listen(f, log)
@@ -192,6 +211,11 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	defer access.close()
 	defer listener.Close()
+	accelerated, err := f.dax.listen(access)
+	if err != nil {
+		return err
+	}
+	defer accelerated.close()
 	stopProfiles, err := serveProfiles(f.pprof, stderr, log)
 	if err != nil {
 		return err
@@ -207,10 +231,11 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	front := door.New(starting, web, log)
-	front.LimitConns(process.DivideFiles().Connections)
+	webConns, maxDAX := daxConns(process.DivideFiles().Connections, len(accelerated.listeners) > 0)
+	front.LimitConns(webConns)
 	process.SpareThreads()
 	if !f.inMemory {
-		process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
+		process.LimitHeap(memoryLimit(cacheBytes, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	}
 	resumeGC := process.DeferGC()
 	defer resumeGC()
@@ -230,14 +255,21 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, front.Close())
 	}
+	if err := accelerated.serve(db, maxDAX); err != nil {
+		return errors.Join(err, front.Close(), db.Close())
+	}
 	announce(stderr, f, access.scheme(), listener.Addr(), db.EncryptionKeyID())
+	accelerated.announce(stderr)
 	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
 	defer release.Stop()
 	select {
 	case err = <-served:
+	case err = <-accelerated.failed():
+		err = errors.Join(err, front.Close())
 	case <-ctx.Done():
 		err = shutDown(starting, front, f.shutdownDelay, log)
 	}
+	accelerated.shutDown()
 	if closeErr := db.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
 	}
@@ -346,7 +378,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Keys, o.Policies, o.Region = allowedHosts(f), a.keys, a.policies, f.access.region
-	o.EncryptionKey, o.AllowPlainBackups = f.key, f.allowPlain
+	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

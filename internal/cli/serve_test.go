@@ -113,6 +113,14 @@ func TestServeFlags(t *testing.T) {
 		{[]string{"--otlp-endpoint", "http://127.0.0.1:4318", "--trace-sample", "1.5"}, "--trace-sample is 1.5, but must be from 0 to 1"},
 		{[]string{"--trace-sample", "1"}, "--trace-sample requires --otlp-endpoint"},
 		{[]string{"--shutdown-delay", "-1s"}, "must not be negative"},
+		{[]string{"--http-cache", "on"}, "use dax, coherent or off"},
+		{[]string{"--http-cache", "dax", "--dax-cache-size", "0"}, "--dax-cache-size is 0, but must be at least 1 MB"},
+		{[]string{"--http-cache", "dax", "--dax-cache-size", "100000000000"}, "three quarters of the machine's memory"},
+		{[]string{"--dax-item-ttl", "1s"}, "--dax-item-ttl requires a cache"},
+		{[]string{"--dax-mode", "dax"}, "--dax-mode requires --dax or --dax-tls"},
+		{[]string{"--dax", "127.0.0.1:0", "--dax-mode", "on"}, "use dax, coherent or off"},
+		{[]string{"--dax", "127.0.0.1:0", "--dax-mode", "dax", "--http-cache", "coherent"}, "there is one cache"},
+		{[]string{"--dax", "127.0.0.1:0", "--dax-mode", "off", "--dax-query-ttl", "1s"}, "--dax-query-ttl requires a cache"},
 	} {
 		code, _, stderr := runStator(t, append([]string{"serve", "--in-memory", "--addr", "127.0.0.1:0"}, c.args...)...)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {

@@ -35,6 +35,8 @@ func signedService(target string) string {
 		return "monitoring"
 	case strings.HasPrefix(target, apply.TargetScaling):
 		return "application-autoscaling"
+	case strings.HasPrefix(target, "AmazonDAXV3."):
+		return "dax"
 	}
 	return "dynamodb"
 }

@@ -30,7 +30,7 @@ func topCommand() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show what a server does: tables, indexes, operations, throttles and the hottest keys",
+		Short: "Show what a server does: tables, indexes, operations, throttles, its DAX cache and the hottest keys",
 		Long: `Show what the tables and indexes of a running server consume, how long its operations
 take, what is throttled, and which keys are hottest, every two seconds until it is
 interrupted. Keys are shown for tables and indexes with Contributor Insights:
@@ -176,6 +176,7 @@ type topView struct {
 	Tables     []topTable     `json:"tables"`
 	Operations []topOperation `json:"operations"`
 	Keys       []topKey       `json:"keys"`
+	Cache      *topCache      `json:"cache,omitempty"` // nil if the server has none
 }
 
 // topTable is what a table or an index consumes, per second.
@@ -253,6 +254,7 @@ func viewOf(before, after *scraped) *topView {
 		}
 	}
 	slices.SortStableFunc(v.Operations, func(a, b topOperation) int { return cmp.Compare(b.Requests, a.Requests) })
+	v.Cache = cacheOf(after, rate)
 	return v
 }
 
@@ -372,6 +374,10 @@ func (v *topView) text(rows int) string {
 		fmt.Fprintf(w, "%s\t%.1f\t%s\t%s\n", o.Operation, o.Requests, bounded(o.Median), bounded(o.P99))
 	}
 	_ = w.Flush()
+	if v.Cache != nil {
+		fmt.Fprintln(&b)
+		b.WriteString(v.Cache.text())
+	}
 	if len(v.Keys) > 0 {
 		fmt.Fprintln(&b)
 		fmt.Fprintln(w, "HOTTEST KEY\tTABLE\tINDEX\tKIND\tLAST 2 MIN\tSHARE")

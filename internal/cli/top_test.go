@@ -35,6 +35,13 @@ dynamodb_successful_request_latency_seconds_bucket{operation="GetItem",le="+Inf"
 dynamodb_successful_request_latency_seconds_count{operation="GetItem"} 25
 dynamodb_successful_request_latency_seconds_count{operation="Scan"} 7
 stator_requests_waiting 3
+dax_item_cache_hits_total 30
+dax_item_cache_misses_total 10
+stator_dax_cache_served_age_seconds_sum 60
+stator_dax_cache_served_age_seconds_count 30
+stator_dax_cache_bytes 1048576
+stator_dax_cache_capacity_bytes 2097152
+stator_dax_cache_entries 7
 `} {
 		scrapes[i] = &scraped{time.Unix(int64(10*i), 0), parseMetrics(text)}
 	}
@@ -48,6 +55,14 @@ stator_requests_waiting 3
 	}
 	if len(v.Operations) != 1 || v.Operations[0] != (topOperation{"GetItem", 2, 1, 10}) {
 		t.Errorf("operations are %+v", v.Operations)
+	}
+	if want := (topCache{Items: topLookups{3, 1}, AgeSeconds: 2, Bytes: 1 << 20, Capacity: 2 << 20, Entries: 7}); v.Cache == nil || *v.Cache != want {
+		t.Errorf("the cache is %+v, want %+v", v.Cache, want)
+	}
+	for _, want := range []string{"items      3.0     1.0       75 %", "7 entries, 1.0 of 2.0 MB, 0.0 kB/s evicted, hits are 2.0 s old"} {
+		if text := v.text(1); !strings.Contains(text, want) {
+			t.Errorf("without %q:\n%s", want, text)
+		}
 	}
 	if text := v.text(1); !strings.Contains(text, "… 1 more") || !strings.Contains(text, "GetItem    2.0         ≤ 1 ms  ≤ 10 ms") {
 		t.Errorf("the view is\n%s", text)

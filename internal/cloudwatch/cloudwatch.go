@@ -16,8 +16,28 @@ import (
 	"github.com/stator-db/stator/internal/ops"
 )
 
-// namespace is the namespace of all metrics.
-const namespace = "AWS/DynamoDB"
+// The namespaces of metrics.
+const (
+	namespace    = "AWS/DynamoDB"
+	namespaceDAX = "AWS/DAX" // of the cache
+)
+
+// namespaceOf returns the namespace of a metric.
+func namespaceOf(id meter.ID) string {
+	if meter.IsDAX(id.Name) {
+		return namespaceDAX
+	}
+	return namespace
+}
+
+// cluster returns the name of the cluster that the metrics of the cache are of; empty without
+// a cache.
+func (s *Service) cluster() string {
+	if c := s.from.Cache(); c != nil {
+		return c.Cluster()
+	}
+	return ""
+}
 
 // Service answers requests.
 type Service struct{ from *ops.Service }
@@ -64,11 +84,10 @@ func (s *Service) listMetrics(in structure) (replyStruct, error) {
 		return nil, err
 	}
 	found := []replyStruct{}
-	if n, given := in.text("Namespace"); !given || n == namespace {
-		for _, id := range s.from.DB.Meter().IDs() {
-			if (name == "" || id.Name == name) && hasDimensions(id, asked) {
-				found = append(found, metricReply(id))
-			}
+	of, given := in.text("Namespace")
+	for _, id := range s.from.DB.Meter().IDs() {
+		if (!given || of == namespaceOf(id)) && (name == "" || id.Name == name) && hasDimensions(s.dimensions(id), asked) {
+			found = append(found, s.metricReply(id))
 		}
 	}
 	from := 0
@@ -85,28 +104,34 @@ func (s *Service) listMetrics(in structure) (replyStruct, error) {
 	return out, nil
 }
 
-// dimensions returns the dimensions of a metric.
-func dimensions(id meter.ID) (all []replyStruct) {
-	for _, d := range [][2]string{{"TableName", id.Table}, {"GlobalSecondaryIndexName", id.Index}, {"Operation", id.Operation}} {
-		if d[1] != "" {
-			all = append(all, replyStruct{{"Name", d[0]}, {"Value", d[1]}})
-		}
+// dimension is a name and a value.
+type dimension [2]string
+
+// dimensions returns the dimensions of a metric, in order. Those of the cache are of a
+// cluster.
+func (s *Service) dimensions(id meter.ID) []dimension {
+	all := []dimension{{"TableName", id.Table}, {"GlobalSecondaryIndexName", id.Index}, {"Operation", id.Operation}}
+	if meter.IsDAX(id.Name) {
+		all = []dimension{{"ClusterId", s.cluster()}}
 	}
-	return all
+	return slices.DeleteFunc(all, func(d dimension) bool { return d[1] == "" })
 }
 
-func metricReply(id meter.ID) replyStruct {
-	return replyStruct{{"Namespace", namespace}, {"MetricName", id.Name}, {"Dimensions", dimensions(id)}}
+func (s *Service) metricReply(id meter.ID) replyStruct {
+	var all []replyStruct
+	for _, d := range s.dimensions(id) {
+		all = append(all, replyStruct{{"Name", d[0]}, {"Value", d[1]}})
+	}
+	return replyStruct{{"Namespace", namespaceOf(id)}, {"MetricName", id.Name}, {"Dimensions", all}}
 }
 
 // hasDimensions reports whether a metric has all of the dimensions that are asked for.
 // One that is asked for without a value may have any.
-func hasDimensions(id meter.ID, asked []structure) bool {
-	of := map[string]string{"TableName": id.Table, "GlobalSecondaryIndexName": id.Index, "Operation": id.Operation}
+func hasDimensions(has []dimension, asked []structure) bool {
 	for _, d := range asked {
 		name, _ := d.text("Name")
 		value, given := d.text("Value")
-		if of[name] == "" || given && of[name] != value {
+		if !slices.ContainsFunc(has, func(h dimension) bool { return h[0] == name && (!given || h[1] == value) }) {
 			return false
 		}
 	}
@@ -114,7 +139,7 @@ func hasDimensions(id meter.ID, asked []structure) bool {
 }
 
 // readID returns the metric that a request names; not ok if there cannot be one.
-func readID(in structure) (id meter.ID, ok bool, err error) {
+func (s *Service) readID(in structure) (id meter.ID, ok bool, err error) {
 	from, given := in.text("Namespace")
 	if !given {
 		return id, false, missing("Namespace")
@@ -126,7 +151,10 @@ func readID(in structure) (id meter.ID, ok bool, err error) {
 	if err != nil {
 		return id, false, err
 	}
-	ok = from == namespace
+	ok = from == namespaceOf(id)
+	if from == namespaceDAX {
+		return id, ok && len(asked) == 1 && hasDimensions(s.dimensions(id), asked), nil
+	}
 	for _, d := range asked {
 		name, _ := d.text("Name")
 		value, _ := d.text("Value")
@@ -245,7 +273,7 @@ func checkStatistic(name string) error {
 const maxDatapoints = 1440
 
 func (s *Service) getMetricStatistics(in structure) (replyStruct, error) {
-	id, known, err := readID(in)
+	id, known, err := s.readID(in)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +395,7 @@ func (s *Service) metricData(in, q structure, order string) (result replyStruct,
 	if !ok {
 		return nil, 0, missing("MetricDataQueries.member.N.MetricStat.Metric")
 	}
-	of, known, err := readID(metric)
+	of, known, err := s.readID(metric)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -173,6 +173,9 @@ func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 	outcomes := make([]Outcome, len(writes))
 	buf := encodeBuffers.Get().(*encodeBuffer)
 	defer buf.release()
+	if d.writing != nil {
+		defer d.writing(keys)()
+	}
 	err := d.update(ctx, declared, func(tx store.Tx) error {
 		buf.reset() // fn may run again
 		tx = newEmptyTableTx(tx, t.ID, known)

@@ -50,6 +50,11 @@ type Options struct {
 	// index or a partition. The limits are those of this process.
 	Throttle bool
 
+	// Writing, if set, is called before items are changed, with their keys as in
+	// keyspace.Item, and the function that it returns when the change is visible or has
+	// failed. That are all changes of items by this process.
+	Writing func(keys [][]byte) (written func())
+
 	// MaxCollectionBytes limits the size of an item collection in a table with
 	// local indexes. It defaults to 10 GB.
 	MaxCollectionBytes int64
@@ -70,6 +75,7 @@ type DB struct {
 	collectionLimit int64
 	expiryInterval  time.Duration
 	hideExpired     bool
+	writing         func(keys [][]byte) (written func()) // may be nil
 	shardDuration   time.Duration
 
 	catalog catalog

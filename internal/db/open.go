@@ -32,6 +32,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),
 		hideExpired:     o.HideExpired,
+		writing:         o.Writing,
 		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
 		drop:            lead.NewWake(),
 		build:           lead.NewWake(),

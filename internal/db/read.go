@@ -204,6 +204,11 @@ func (d *DB) hidden(t *schema.Table, it item.Item) bool {
 	return d.hideExpired && it != nil && t.Expired(it, d.Now())
 }
 
+// HidesExpired reports whether items of a table disappear from reads without a write.
+func (d *DB) HidesExpired(t *schema.Table) bool {
+	return d.hideExpired && t.TimeToLive.Attribute != ""
+}
+
 func consistency(consistent bool) store.Consistency {
 	if consistent {
 		return store.Strong

@@ -36,6 +36,21 @@ func (d *DB) ChangeScaling(ctx context.Context, resource, dimension string, chan
 	return d.changeRecord(ctx, keyspace.Scaling(resource, dimension), change)
 }
 
+// DAXClusters returns the clusters of DAX with their groups, or nil if there are none. The
+// contents are up to package daxcluster.
+func (d *DB) DAXClusters(ctx context.Context) ([]byte, error) {
+	values, err := d.engine.Get(ctx, store.Strong, keyspace.DAX())
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// ChangeDAXClusters replaces the clusters of DAX, as ChangeJob does with a job.
+func (d *DB) ChangeDAXClusters(ctx context.Context, change func(before []byte) (after []byte, err error)) error {
+	return d.changeRecord(ctx, keyspace.DAX(), change)
+}
+
 // records returns the values of a range, by their keys without the kind.
 func records(ctx context.Context, snap store.Snapshot, r store.Range) (map[string][]byte, error) {
 	all := make(map[string][]byte)

@@ -456,6 +456,9 @@ var plants = []struct {
 	{"settings of auto scaling are those of another resource", verify.KindRecord, func(p *planter) {
 		p.set(keyspace.Scaling("table/Orders", "dynamodb:table:ReadCapacityUnits"), []byte("\x01"+`{"resource":"table/Other","dimension":"dynamodb:table:ReadCapacityUnits"}`))
 	}},
+	{"the clusters of DAX cannot be decoded", verify.KindRecord, func(p *planter) {
+		p.set(keyspace.DAX(), []byte("\x01"+`{"clusters":[{"name":`))
+	}},
 	{"a record of the database has another length", verify.KindRecord, func(p *planter) {
 		p.set(keyspace.Meta("jobs added"), make([]byte, 1+p.r.IntN(7)))
 	}},
@@ -466,7 +469,7 @@ var plants = []struct {
 		p.set(keyspace.Meta(fmt.Sprint("unknown", p.r.IntN(99))), []byte{1})
 	}},
 	{"a key is of no kind", verify.KindUnknown, func(p *planter) {
-		kinds := "\x00ekopqrvwyzAZ\xfe"
+		kinds := "\x00fkopqrvwyzAZ\xfe"
 		p.set(append([]byte{kinds[p.r.IntN(len(kinds))]}, "something"...), []byte{1})
 	}},
 	{"a key is too short", verify.KindUnknown, func(p *planter) {

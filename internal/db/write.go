@@ -182,6 +182,9 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	declared = append(declared, more.keys...)
 
 	u.declared, u.now, u.outcomes = declared, d.moment(), make([]Outcome, len(writes))
+	if d.writing != nil {
+		defer d.writing(keys)()
+	}
 	err = d.runWithin(ctx, &u)
 	if errors.Is(err, store.ErrFull) && onlyDeletes(writes) {
 		err = d.runWithin(store.Freeing(ctx), &u)

@@ -10,6 +10,8 @@ type Definition struct {
 	Gauge bool
 	// Histogram is set if its values are counted by Bounds.
 	Histogram bool
+	// DAX is set if it is of the cache: CloudWatch has it in another namespace.
+	DAX bool
 }
 
 // Unit is a unit of CloudWatch.
@@ -55,6 +57,20 @@ const (
 	SystemErrors      = "SystemErrors"
 )
 
+// The names of measurements of the cache, as CloudWatch has them in the namespace AWS/DAX.
+// ServedAge is not one of CloudWatch.
+const (
+	ItemCacheHits    = "ItemCacheHits"
+	ItemCacheMisses  = "ItemCacheMisses"
+	QueryCacheHits   = "QueryCacheHits"
+	QueryCacheMisses = "QueryCacheMisses"
+	TotalRequests    = "TotalRequestCount"
+	ErrorRequests    = "ErrorRequestCount"
+	FaultRequests    = "FaultRequestCount"
+	EvictedSize      = "EvictedSize"
+	ServedAge        = "ServedAge"
+)
+
 // definitions holds all names.
 var definitions = func() map[string]Definition {
 	all := make(map[string]Definition)
@@ -88,11 +104,23 @@ var definitions = func() map[string]Definition {
 		{Name: BuildThrottles, Unit: Count, Help: "Writes that exceeded the throughput of an index while it was built."},
 		{Name: UserErrors, Unit: Count, Help: "Requests that were answered with status 400, except failed conditions and throttled requests."},
 		{Name: SystemErrors, Unit: Count, Help: "Requests that were answered with status 500 or 503."},
+		{Name: ItemCacheHits, Unit: Count, DAX: true, Help: "Reads of items that were answered from the cache of DAX."},
+		{Name: ItemCacheMisses, Unit: Count, DAX: true, Help: "Reads of items that were not in the cache of DAX."},
+		{Name: QueryCacheHits, Unit: Count, DAX: true, Help: "Queries and scans that were answered from the cache of DAX."},
+		{Name: QueryCacheMisses, Unit: Count, DAX: true, Help: "Queries and scans that were not in the cache of DAX."},
+		{Name: TotalRequests, Unit: Count, DAX: true, Help: "Requests that went through the cache of DAX."},
+		{Name: ErrorRequests, Unit: Count, DAX: true, Help: "Requests through the cache of DAX that were rejected because of a fault of the client."},
+		{Name: FaultRequests, Unit: Count, DAX: true, Help: "Requests through the cache of DAX that failed because of a fault of the server."},
+		{Name: EvictedSize, Unit: Bytes, DAX: true, Help: "Bytes that were removed from the cache of DAX to make room."},
+		{Name: ServedAge, Unit: Milliseconds, DAX: true, Help: "Ages of what was answered from the cache of DAX, in milliseconds."},
 	} {
 		all[d.Name] = d
 	}
 	return all
 }()
+
+// IsDAX reports whether measurements of a name are of the cache.
+func IsDAX(name string) bool { return definitions[name].DAX }
 
 // UnitOf returns the unit of the measurements of a name.
 func UnitOf(name string) Unit { return definitions[name].Unit }

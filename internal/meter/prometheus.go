@@ -93,10 +93,14 @@ func (id ID) labels() (all []metrics.Label) {
 }
 
 // prometheusName turns ConsumedReadCapacityUnits into
-// dynamodb_consumed_read_capacity_units.
+// dynamodb_consumed_read_capacity_units, and ItemCacheHits into dax_item_cache_hits.
 func prometheusName(name string) string {
 	var b strings.Builder
-	b.WriteString("dynamodb")
+	if definitions[name].DAX {
+		b.WriteString("dax")
+	} else {
+		b.WriteString("dynamodb")
+	}
 	for _, c := range name {
 		if unicode.IsUpper(c) {
 			b.WriteByte('_')

@@ -253,9 +253,9 @@ func (c *Cost) table(m *Model, prices *Prices, t *Table, cost *TableCost, l *tab
 			}
 			read, write = cmp.Or(index.Read, read), cmp.Or(index.Write, write)
 		}
-		p := &IndexCost{Table: t.Name, Index: x.Index, Read: read.provision(x.Read), Write: write.provision(x.Write)}
+		p := &IndexCost{Table: t.Name, Index: x.Index, Read: read.Provision(x.Read), Write: write.Provision(x.Write)}
 		if i == 0 {
-			p.Read, p.Write = read.provision(x.Read+l.local(false)), write.provision(x.Write+l.local(true))
+			p.Read, p.Write = read.Provision(x.Read+l.local(false)), write.Provision(x.Write+l.local(true))
 		}
 		cost.Provisioned = append(cost.Provisioned, p)
 		cost.ProvisionedDollars += prices.Hour(p.Read, p.Write) * MonthHours
@@ -299,9 +299,9 @@ func (l *tableLoad) local(write bool) (sum float64) {
 	return sum
 }
 
-// provision is how many units are paid for when used units are consumed on
+// Provision is how many units are paid for when used units are consumed on
 // average: the fixed number, or what auto scaling provisions.
-func (c *Capacity) provision(used float64) float64 {
+func (c *Capacity) Provision(used float64) float64 {
 	target, least, most := float64(DefaultTarget), 1.0, math.Inf(1)
 	if c != nil {
 		if c.Min == 0 && c.Max == 0 && c.Target == 0 {

@@ -360,7 +360,7 @@ func (d *yamlDecoder) specialType(n ast.Node, v reflect.Value, depth int) bool {
 	case *Rate:
 		parseScalar(d, n, t, parseRate)
 	case *Bytes:
-		parseScalar(d, n, t, parseBytes)
+		parseScalar(d, n, t, ParseBytes)
 	case *Duration:
 		parseScalar(d, n, t, parseDuration)
 	case *Count:

@@ -162,7 +162,7 @@ func TestProvision(t *testing.T) {
 		{"not above the maximum", &Capacity{Min: 5, Max: 80}, 700, 80},
 		{"fixed", &Capacity{Units: 33}, 700, 33},
 	} {
-		if got := c.capacity.provision(c.used); got != c.want {
+		if got := c.capacity.Provision(c.used); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

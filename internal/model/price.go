@@ -10,19 +10,36 @@ import (
 // Prices are the prices of the service at a date.
 type Prices struct {
 	Location
-	Date            string  `yaml:"date,required" doc:"when the prices were looked up"`
-	Source          string  `yaml:"source,required" doc:"where the prices were found"`
-	Region          string  `yaml:"region" doc:"the region that the prices apply to"`
-	Currency        string  `yaml:"currency" doc:"defaults to USD"`
-	WriteRequests   float64 `yaml:"writeRequestUnits,required" doc:"on-demand: a million write request units"`
-	ReadRequests    float64 `yaml:"readRequestUnits,required" doc:"on-demand: a million read request units"`
-	WriteCapacity   float64 `yaml:"writeCapacityUnitHour,required" doc:"provisioned: one write unit for an hour"`
-	ReadCapacity    float64 `yaml:"readCapacityUnitHour,required" doc:"provisioned: one read unit for an hour"`
-	Storage         float64 `yaml:"storageGBMonth,required" doc:"a GB for a month"`
-	Recovery        float64 `yaml:"recoveryGBMonth" doc:"point-in-time recovery: a GB for a month"`
-	StreamReads     float64 `yaml:"streamReads" doc:"100,000 stream reads"`
-	FreeStreamReads float64 `yaml:"freeStreamReads" doc:"stream reads per month that are free"`
+	Date            string       `yaml:"date,required" doc:"when the prices were looked up"`
+	Source          string       `yaml:"source,required" doc:"where the prices were found"`
+	Region          string       `yaml:"region" doc:"the region that the prices apply to"`
+	Currency        string       `yaml:"currency" doc:"defaults to USD"`
+	WriteRequests   float64      `yaml:"writeRequestUnits,required" doc:"on-demand: a million write request units"`
+	ReadRequests    float64      `yaml:"readRequestUnits,required" doc:"on-demand: a million read request units"`
+	WriteCapacity   float64      `yaml:"writeCapacityUnitHour,required" doc:"provisioned: one write unit for an hour"`
+	ReadCapacity    float64      `yaml:"readCapacityUnitHour,required" doc:"provisioned: one read unit for an hour"`
+	Storage         float64      `yaml:"storageGBMonth,required" doc:"a GB for a month"`
+	Recovery        float64      `yaml:"recoveryGBMonth" doc:"point-in-time recovery: a GB for a month"`
+	StreamReads     float64      `yaml:"streamReads" doc:"100,000 stream reads"`
+	FreeStreamReads float64      `yaml:"freeStreamReads" doc:"stream reads per month that are free"`
+	DAXNodes        []*NodePrice `yaml:"daxNodes,named" doc:"types of nodes of DAX, by name"`
 }
+
+// NodePrice is the price of a type of nodes of DAX.
+type NodePrice struct {
+	Location
+	Name   string  `yaml:"-"`
+	Hour   float64 `yaml:"hour,required" doc:"one node for an hour"`
+	Memory float64 `yaml:"memoryGiB,required" doc:"memory of a node, in GiB"`
+}
+
+func (n *NodePrice) name() string { return n.Name }
+
+// DAXNode returns the price of a type of nodes.
+func (p *Prices) DAXNode(name string) (*NodePrice, bool) { return named(p.DAXNodes, name) }
+
+// DAXNodeNames returns the types of nodes that have a price.
+func (p *Prices) DAXNodeNames() []string { return names(p.DAXNodes) }
 
 //go:embed prices-2026-11.yaml
 var embedded []byte

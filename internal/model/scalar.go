@@ -68,7 +68,8 @@ var byteUnits = []struct {
 
 const maxBytes = 1 << 40
 
-func parseBytes(text string) (Bytes, error) {
+// ParseBytes parses a size, such as 4 KB.
+func ParseBytes(text string) (Bytes, error) {
 	for _, u := range byteUnits {
 		number, ok := strings.CutSuffix(text, u.suffix)
 		if !ok {

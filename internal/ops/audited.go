@@ -130,7 +130,7 @@ func addMembers(members map[string]any, v reflect.Value) {
 		switch {
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			addMembers(members, v.Field(i))
-		case !f.IsExported() || private[f.Name]:
+		case !f.IsExported() || private[f.Name] || f.Tag.Get("json") == "-": // compiled expressions have values
 		default:
 			m, ok := auditedValue(v.Field(i))
 			if !ok {

@@ -220,7 +220,7 @@ func (v *conditionValues) Lookup(key string) policy.Values {
 	if name, ok := strings.CutPrefix(key, "aws:resourcetag/"); ok {
 		return tagNamed(name, v.eachTag)
 	}
-	if strings.HasPrefix(key, "dynamodb:") || strings.HasPrefix(key, "aws:requesttag/") || key == "aws:tagkeys" {
+	if strings.HasPrefix(key, "dynamodb:") || strings.HasPrefix(key, "dax:") || strings.HasPrefix(key, "aws:requesttag/") || key == "aws:tagkeys" {
 		return v.ofRequest()[key]
 	}
 	return v.caller.Identity.Principal.Lookup(key)
@@ -241,8 +241,12 @@ func tagNamed(name string, tags func(each func(key, value string))) policy.Value
 	return policy.Many(found)
 }
 
-// eachTag calls each for the tags of the permission's table.
+// eachTag calls each for the tags of the permission's table or cluster.
 func (v *conditionValues) eachTag(each func(key, value string)) {
+	if v.permission.tags != nil {
+		v.permission.tags(each)
+		return
+	}
 	if v.permission.table == "" {
 		return
 	}

@@ -72,16 +72,16 @@ func (s *Service) batchGetItem(ctx context.Context, in *api.BatchGetItem) (*api.
 		get.Throttled = func(i int, err error) {
 			throttled, keys[i] = err, nil
 		}
-		found, err := s.DB.GetWithin(ctx, get, left, keys...)
+		found, hits, err := s.getWithin(ctx, get, left, keys)
 		if err != nil {
 			return nil, nil, err
 		}
 		anyRead = anyRead || len(found) > 0
-		cost := takeBatch(reply, sent.as(name), &part, keys, found, paths[name], &left)
+		cost := takeBatch(reply, sent.as(name), &part, keys, found, hits, paths[name], &left)
 		n := len(reply.Responses[sent.as(name)])
-		used = append(used, usage{returned: n, scanned: n, consumed: cost, asked: asked{
+		used = append(used, usage{returned: n, scanned: n, consumed: cost, cached: hits != nil && !slices.Contains(hits, false), asked: asked{
 			operation: "BatchGetItem", table: name, consistent: part.ConsistentRead, gets: part.Keys, paths: paths[name],
-			expressions: [3]*string{part.ProjectionExpression}, names: part.ExpressionAttributeNames, legacy: part.AttributesToGet != nil,
+			expressions: [3]*string{part.ProjectionExpression}, names: part.ExpressionAttributeNames, legacy: part.AttributesToGet != nil || part.Compiled != nil,
 		}})
 		if c := consumed(in.ReturnConsumedCapacity, sent.as(name), cost); c != nil {
 			reply.ConsumedCapacity = append(reply.ConsumedCapacity, *c)
@@ -110,7 +110,7 @@ func checkBatchPart(part *api.KeysAndAttributes) error {
 // batchPaths binds the projection of one table's part, and finds keys that it
 // has twice.
 func (s *Service) batchPaths(part *api.KeysAndAttributes) ([]item.Path, error) {
-	paths, err := s.onlyProjection(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
+	paths, err := s.onlyProjection(part.Compiled, part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (s *Service) batchPaths(part *api.KeysAndAttributes) ([]item.Path, error) {
 
 // takeBatch adds the items of one table to the reply until it is full, and the
 // remaining keys to UnprocessedKeys. Of keys, those that were throttled are nil; found
-// has the items of the others.
-func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, keys, found []item.Item, paths []item.Path, left *int) capacity.Consumed {
+// has the items of the others. hits, which may be nil, marks those that cost nothing.
+func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttributes, keys, found []item.Item, hits []bool, paths []item.Path, left *int) capacity.Consumed {
 	var cost capacity.Consumed
 	items, rest := []item.Item{}, []item.Item(nil)
 	for i, key := range keys {
@@ -140,7 +140,9 @@ func takeBatch(reply *api.BatchGetItemReply, table string, part *api.KeysAndAttr
 			continue
 		}
 		found = found[1:]
-		cost.Table += capacity.Read(size, part.ConsistentRead)
+		if hits == nil || !hits[i] {
+			cost.Table += capacity.Read(size, part.ConsistentRead)
+		}
 		if it != nil {
 			items = append(items, project(it, paths))
 		}

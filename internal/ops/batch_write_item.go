@@ -52,7 +52,7 @@ func (s *Service) batchWriteItem(ctx context.Context, in *api.BatchWriteItem) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	done, err := s.DB.WriteBatch(ctx, writes...)
+	done, err := s.writeBatch(ctx, writes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
@@ -36,6 +37,41 @@ func BenchmarkOperations(b *testing.B) {
 			}
 			b.SetBytes(int64(size))
 			// Unlike elapsed time, CPU time does not depend on the load.
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+// BenchmarkCacheHits measures requests that are answered from the cache, as
+// BenchmarkOperations measures those that are not.
+func BenchmarkCacheHits(b *testing.B) {
+	h := newHotTest(b)
+	h.service = New(Parts{DB: h.service.DB, Cache: cache.New(cache.Options{Mode: cache.DAX, QueryTTL: time.Hour, Bytes: 256 << 20, Elapsed: h.service.DB.Clock().Elapsed})})
+	for _, r := range hotRequests {
+		if r.operation != "GetItem" && r.operation != "Query" && r.operation != "BatchGetItem" {
+			continue
+		}
+		b.Run(r.name, func(b *testing.B) {
+			bodies := make([][]byte, 2000)
+			do := func(i int) {
+				ctx := ThroughCache(b.Context())
+				if _, err := answer(ctx, h.service, r.operation, bodies[i%len(bodies)], &h.memory); err != nil {
+					b.Fatal(err)
+				}
+				if i >= len(bodies) && CacheUsed(ctx) != CacheHit {
+					b.Fatal("a miss")
+				}
+			}
+			for i := range bodies {
+				bodies[i] = []byte(r.body(i))
+				do(i)
+			}
+			b.ReportAllocs()
+			i, used := len(bodies), cpuTime()
+			for b.Loop() {
+				do(i)
+				i++
+			}
 			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 		})
 	}

@@ -28,6 +28,9 @@ func conditionalParameters(in *api.Conditional) parameters {
 // writeCondition binds the condition of a write, an expression or a legacy
 // Expected; nil if it has none.
 func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.Condition, error) {
+	if in.Compiled != nil {
+		return compiledCondition(expr.ConditionExpression, in.Compiled.Condition)
+	}
 	if in.ConditionExpression != nil {
 		return s.condition(expr.ConditionExpression, in.ConditionExpression, b)
 	}
@@ -36,6 +39,9 @@ func (s *Service) writeCondition(in *api.Conditional, b *expr.Bindings) (*expr.C
 
 // onlyCondition binds the condition of a write that has no other expression.
 func (s *Service) onlyCondition(in *api.Conditional) (*expr.Condition, error) {
+	if in.Compiled != nil {
+		return compiledCondition(expr.ConditionExpression, in.Compiled.Condition)
+	}
 	if in.ConditionExpression == nil {
 		return expectedCondition(in.Expected, in.ConditionalOperator) // without an expression there are no placeholders
 	}

@@ -28,7 +28,7 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 	if err != nil {
 		return nil, usage{}, err
 	}
-	done, err := s.DB.Write(ctx, db.Write{
+	done, err := s.write(ctx, db.Write{
 		Table:   in.TableName,
 		Key:     in.Key.Item,
 		Fit:     fitting((*schema.Table).CheckKey, cond),
@@ -46,6 +46,6 @@ func (s *Service) deleteItem(ctx context.Context, in *api.DeleteItem) (*api.Dele
 	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Key.Item, done[0])
 	return reply, usage{consumed: done[0].Consumed, asked: asked{
 		operation: "DeleteItem", table: in.TableName, schema: done[0].Table, key: in.Key.Item, condition: cond,
-		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil,
+		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil || in.Compiled != nil,
 	}}, nil
 }

@@ -22,23 +22,26 @@ func (s *Service) getItem(ctx context.Context, in *api.GetItem) (*api.GetItemRep
 	if err := firstFault(in, getItemChecks); err != nil {
 		return nil, usage{}, err
 	}
-	paths, err := s.onlyProjection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
+	paths, err := s.onlyProjection(in.Compiled, in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	if err != nil {
 		return nil, usage{}, err
 	}
-	it, err := s.DB.GetOne(ctx, db.Get{Table: in.TableName, Consistent: in.ConsistentRead, Fit: fitsPaths(paths)}, in.Key.Item)
+	it, hit, err := s.getOne(ctx, db.Get{Table: in.TableName, Consistent: in.ConsistentRead, Fit: fitsPaths(paths)}, in.Key.Item)
 	if err != nil {
 		return nil, usage{}, err
 	}
 	reply := &api.GetItemReply{Item: project(it, paths)}
 	used := usage{unmeasured: true, got: it, asked: asked{
 		operation: "GetItem", table: in.TableName, consistent: in.ConsistentRead, key: in.Key.Item, paths: paths,
-		expressions: [3]*string{in.ProjectionExpression}, names: in.ExpressionAttributeNames, legacy: in.AttributesToGet != nil,
+		expressions: [3]*string{in.ProjectionExpression}, names: in.ExpressionAttributeNames, legacy: in.AttributesToGet != nil || in.Compiled != nil,
 	}}
 	if reply.Item != nil {
 		used.returned, used.scanned = 1, 1
 	}
-	if mode := in.ReturnConsumedCapacity; mode != nil && *mode != "NONE" {
+	if hit {
+		used.unmeasured, used.cached = false, true
+		reply.ConsumedCapacity = consumed(in.ReturnConsumedCapacity, in.TableName, used.consumed)
+	} else if mode := in.ReturnConsumedCapacity; mode != nil && *mode != "NONE" {
 		used.unmeasured, used.consumed = false, capacity.Consumed{Table: capacity.Read(it.Size(), in.ConsistentRead)}
 		reply.ConsumedCapacity = consumed(in.ReturnConsumedCapacity, in.TableName, used.consumed)
 	}

@@ -87,6 +87,45 @@ func reserveReply(reply any, memory *buffer.Scratch) ([]byte, error) {
 	return memory.Exactly(text + text/64 + 4096), nil
 }
 
+// reserveItems reserves the memory of a reply that is not encoded as JSON: that of its items,
+// unless it was reserved when they were read, and that of the bytes that it becomes. They are
+// not more than JSON would be.
+func reserveItems(ctx context.Context, reply any) error {
+	room := buffer.RoomOf(ctx)
+	if room == nil {
+		return nil
+	}
+	stored := 0
+	eachItem(reply, func(it item.Item) { stored += len(it) })
+	if stored <= uncountedBytes {
+		return nil
+	}
+	encoded := 0
+	eachItem(reply, func(it item.Item) { encoded += encodedBytes(it) })
+	if stored+encoded <= buffer.Small {
+		return nil
+	}
+	switch reply.(type) {
+	case *api.PutItemReply:
+		room.Force(stored + encoded) // the item is written
+		return nil
+	case *api.GetItemReply:
+		encoded += stored
+	}
+	if !room.Reserve(encoded) {
+		return buffer.ErrNoRoom
+	}
+	return nil
+}
+
+// encodedBytes is about the most bytes that an item becomes in a reply.
+func encodedBytes(it item.Item) int {
+	if it == nil {
+		return 0
+	}
+	return wire.ItemTextBytes(it)
+}
+
 // eachItem calls fn with the items of a reply.
 func eachItem(reply any, fn func(item.Item)) {
 	switch r := reply.(type) {

@@ -18,9 +18,11 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
+	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -39,7 +41,12 @@ type Parts struct {
 	Transfers *transfer.Store
 	Scaling   *autoscaling.Store
 	Source    *standby.Source
-	Account   string // in ARNs; twelve digits. It defaults to DefaultAccount
+	Cache     *cache.Cache // of requests that ThroughCache marks; nil for none
+	Account   string       // in ARNs; twelve digits. It defaults to DefaultAccount
+
+	// DAX returns the port for clients of DAX, which the control plane of DAX shows; nil without
+	// one.
+	DAX func() DAXPort
 
 	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
 	// if the data is not encrypted; nil if it is.
@@ -53,12 +60,16 @@ type Service struct {
 	transfers *transfer.Store
 	scaling   *autoscaling.Store
 	source    *standby.Source
-	account   string // in ARNs; twelve digits
+	cache     *cache.Cache // may be nil
+	account   string       // in ARNs; twelve digits
+	dax       func() DAXPort
 
 	unencrypted func(table string) // may be nil
 
 	parsed   *expr.Cache
 	workload *workload.Recorder
+
+	refresher *refresher // nil without a cache
 
 	documents parsedDocuments // of resource policies
 	denials   denials
@@ -67,10 +78,17 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, account: cmp.Or(p.Account, DefaultAccount), unencrypted: p.Unencrypted,
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
+	if s.dax == nil {
+		s.dax = func() (none DAXPort) { return none }
+	}
 	s.workload.Exists = s.exists
+	if s.cache != nil {
+		s.cache.MeasureIn(s.DB.Meter())
+		s.refresher = newRefresher(s.DB)
+	}
 	return s
 }
 
@@ -165,6 +183,38 @@ var autoScalingOperations = map[string]*operation{
 	"UntagResource":             plain((*Service).untagScalableTarget),
 }
 
+// daxOperations holds the operations of the control plane of DAX. Some of them have the
+// names of other operations.
+var daxOperations = map[string]*operation{
+	"CreateCluster":             plain((*Service).createCluster),
+	"CreateParameterGroup":      plain((*Service).createParameterGroup),
+	"CreateSubnetGroup":         plain((*Service).createSubnetGroup),
+	"DecreaseReplicationFactor": plain((*Service).decreaseReplicationFactor),
+	"DeleteCluster":             plain((*Service).deleteCluster),
+	"DeleteParameterGroup":      plain((*Service).deleteParameterGroup),
+	"DeleteSubnetGroup":         plain((*Service).deleteSubnetGroup),
+	"DescribeClusters":          plain((*Service).describeClusters),
+	"DescribeDefaultParameters": plain((*Service).describeDefaultParameters),
+	"DescribeEvents":            plain((*Service).describeEvents),
+	"DescribeParameterGroups":   plain((*Service).describeParameterGroups),
+	"DescribeParameters":        plain((*Service).describeParameters),
+	"DescribeSubnetGroups":      plain((*Service).describeSubnetGroups),
+	"IncreaseReplicationFactor": plain((*Service).increaseReplicationFactor),
+	"ListTags":                  plain((*Service).listTags),
+	"RebootNode":                plain((*Service).rebootNode),
+	"TagResource":               plain((*Service).tagCluster),
+	"UntagResource":             plain((*Service).untagCluster),
+	"UpdateCluster":             plain((*Service).updateCluster),
+	"UpdateParameterGroup":      plain((*Service).updateParameterGroup),
+	"UpdateSubnetGroup":         plain((*Service).updateSubnetGroup),
+}
+
+// daxPrefix begins the names and targets of the operations of DAX.
+const daxPrefix = "AmazonDAXV3."
+
+// IsDAX reports whether an X-Amz-Target is of the control plane of DAX.
+func IsDAX(target []byte) bool { return bytes.HasPrefix(target, []byte(daxPrefix)) }
+
 // autoScalingPrefix begins the names and targets of the operations of Application
 // Auto Scaling.
 const autoScalingPrefix = "AnyScaleFrontendService."
@@ -185,6 +235,9 @@ var byName = func() map[string]*operation {
 	maps.Copy(all, ownOperations)
 	for name, o := range autoScalingOperations {
 		all[autoScalingPrefix+name] = o
+	}
+	for name, o := range daxOperations {
+		all[daxPrefix+name] = o
 	}
 	return all
 }()
@@ -209,6 +262,9 @@ var targets = func() map[string]string {
 	for name := range autoScalingOperations {
 		targets[autoScalingPrefix+name] = autoScalingPrefix + name
 	}
+	for name := range daxOperations {
+		targets[daxPrefix+name] = daxPrefix + name
+	}
 	return targets
 }()
 
@@ -229,30 +285,69 @@ func Read(name string, body []byte) (Request, error) {
 	return Request{o, name, in}, o.envelop(err)
 }
 
+// NewRequest makes a request of a pointer to a struct of package api that was not
+// decoded from JSON, and checks its constraints. Its errors are those of Do.
+func NewRequest(name string, in any) (Request, error) {
+	o := find(name)
+	if o == nil {
+		return Request{}, apierror.UnknownOperation()
+	}
+	return Request{o, name, in}, o.envelop(wire.Check(in))
+}
+
+// Enveloped returns the error of a request that could not be decoded as the customer gets it.
+func Enveloped(name string, err error) error {
+	if o := find(name); o != nil {
+		return o.envelop(err)
+	}
+	return err
+}
+
 // Do executes a request and encodes its reply into memory. An *apierror.Error
 // is the customer's fault; any other error is a failure of the server.
 func (s *Service) Do(ctx context.Context, r Request, memory *buffer.Scratch) (reply []byte, err error) {
+	out, err := s.execute(ctx, r, memory)
+	return out.text, err
+}
+
+// Answer executes a request like Do, and returns its reply as a pointer to a struct of
+// package api.
+func (s *Service) Answer(ctx context.Context, r Request) (reply any, err error) {
+	out, err := s.execute(ctx, r, nil)
+	return out.reply, err
+}
+
+// output is the reply to a request: as JSON if there was memory for it, as a struct of
+// package api otherwise.
+type output struct {
+	text  []byte
+	reply any
+}
+
+// execute executes a request. memory is nil for a reply that is not encoded.
+func (s *Service) execute(ctx context.Context, r Request, memory *buffer.Scratch) (out output, err error) {
 	c := carriedBy(ctx)
 	if c != nil {
 		c.operation = r.name
 	}
 	if err = s.authorize(ctx, c, r); err == nil {
-		reply, err = r.do(s, ctx, r.in, memory)
+		out, err = r.do(s, ctx, r.in, memory)
 	}
 	if c != nil {
 		c.settle(err)
 	}
+	s.countCached(ctx, err)
 	if err != nil {
 		s.countCancelled(ctx, err)
 		err = r.envelop(s.worded(ctx, err))
 	}
-	return reply, err
+	return out, err
 }
 
 // operation says how requests of one name are answered.
 type operation struct {
 	read func(body []byte) (in any, err error)
-	do   func(s *Service, ctx context.Context, in any, memory *buffer.Scratch) (reply []byte, err error)
+	do   func(s *Service, ctx context.Context, in any, memory *buffer.Scratch) (output, error)
 	// enveloped operations add a prefix to faults of the request itself.
 	enveloped bool
 	// expects, if set, returns the memory that a request may need for the items
@@ -287,83 +382,93 @@ func read[In any](body []byte) (any, error) {
 
 // plain is an operation that replies with a struct of package api.
 func plain[In, Reply any](do func(*Service, context.Context, *In) (*Reply, error)) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) (output, error) {
 		reply, err := do(s, ctx, request.(*In))
 		if err != nil {
-			return nil, err
+			return output{}, err
 		}
-		text, err := encode(reply, memory)
+		out, err := encode(ctx, reply, memory)
 		if err == nil {
 			s.measurePlain(ctx)
 		}
-		return text, err
+		return out, err
 	}}
 }
 
 // counted is a plain operation whose requests are counted.
 func counted[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usage, error)) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) (output, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
 		if err != nil {
-			return nil, err
+			return output{}, err
 		}
-		text, err := encode(reply, memory)
+		out, err := encode(ctx, reply, memory)
 		if err != nil {
-			return nil, err // the request is repeated
+			return output{}, err // the request is repeated
 		}
 		s.record(ctx, &used)
-		return text, nil
+		return out, nil
 	}}
 }
 
 // countedByTable is a plain operation whose requests are counted once for each
 // table that they use.
 func countedByTable[In, Reply any](do func(*Service, context.Context, *In) (*Reply, usages, error)) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) (output, error) {
 		in := request.(*In)
 		reply, used, err := do(s, ctx, in)
 		if err != nil {
-			return nil, err
+			return output{}, err
 		}
-		text, err := encode(reply, memory)
+		out, err := encode(ctx, reply, memory)
 		if err != nil {
-			return nil, err // the request is repeated
+			return output{}, err // the request is repeated
 		}
 		for i := range used {
 			s.record(ctx, &used[i])
 		}
-		return text, nil
+		return out, nil
 	}}
 }
 
 // encode encodes a reply, if there is memory for it.
-func encode[Reply any](reply *Reply, memory *buffer.Scratch) ([]byte, error) {
+func encode[Reply any](ctx context.Context, reply *Reply, memory *buffer.Scratch) (output, error) {
+	if memory == nil {
+		return output{reply: reply}, reserveItems(ctx, reply)
+	}
 	text, err := reserveReply(reply, memory)
 	if err != nil {
-		return nil, err
+		return output{}, err
 	}
 	text = wire.AppendReply(text, reply)
 	memory.Keep(text)
-	return text, nil
+	return output{text: text}, nil
 }
 
 // paged is an operation that replies with a page of items, which are encoded
 // while they are read.
 func paged[In any](plan func(*Service, *In) (*reading, error)) *operation {
-	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) ([]byte, error) {
+	return &operation{read: read[In], do: func(s *Service, ctx context.Context, request any, memory *buffer.Scratch) (output, error) {
 		in := request.(*In)
 		r, err := plan(s, in)
 		if err != nil {
-			return nil, err
+			return output{}, err
 		}
-		r.page = wire.NewPage(memory)
+		if memory == nil {
+			r.items = &pageItems{memory: buffer.TallyOf(ctx, maxPageItems, 2*(db.MaxPageBytes+item.MaxSize))}
+		} else {
+			r.page = wire.NewPage(memory)
+		}
 		reply, used, err := s.readPage(ctx, r)
 		if err != nil {
-			return nil, err
+			return output{}, err
 		}
 		s.record(ctx, &used)
-		return r.page.Reply(reply), nil
+		if memory == nil {
+			return output{reply: reply}, nil
+		}
+		return output{text: r.page.Reply(reply)}, nil
 	}}
 }
 
@@ -401,9 +506,14 @@ type Caller struct {
 	Arrived time.Time // when the request was received; it is not measured without
 
 	// Identity is nil if signatures are not verified: then everything is allowed.
-	Identity  *principals.Identity
-	ID        [52]byte // of the request
-	SourceIP  string
+	Identity *principals.Identity
+	ID       [52]byte // of the request
+	SourceIP string
+
+	// Cluster is the ARN of the DAX cluster that the caller uses; empty over HTTP. The
+	// caller then needs permissions on the cluster, not on tables.
+	Cluster string
+
 	UserAgent string
 	Secure    bool // the connection has TLS
 

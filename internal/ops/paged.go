@@ -26,6 +26,7 @@ type reading struct {
 	index     *schema.Index // nil: the table itself
 	plan      db.Range
 	page      wire.Page
+	items     *pageItems // of a reply that is not encoded; nil if the page is
 	steps     expr.Filter
 
 	keyText *string        // KeyConditionExpression
@@ -70,11 +71,11 @@ func checkStartKey(in *api.Paged) error {
 // checkSelect checks Select against the other parameters.
 func checkSelect(in *api.Paged) error {
 	switch {
-	case isSet(in.Select, "SPECIFIC_ATTRIBUTES") && in.ProjectionExpression == nil && in.AttributesToGet == nil:
+	case isSet(in.Select, "SPECIFIC_ATTRIBUTES") && !hasProjection(in) && in.AttributesToGet == nil:
 		return apierror.Request("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
-	case in.Select != nil && !isSet(in.Select, "SPECIFIC_ATTRIBUTES") && (in.ProjectionExpression != nil || in.AttributesToGet != nil):
+	case in.Select != nil && !isSet(in.Select, "SPECIFIC_ATTRIBUTES") && (hasProjection(in) || in.AttributesToGet != nil):
 		parameter, target := "ProjectionExpression", *in.Select
-		if in.ProjectionExpression == nil {
+		if !hasProjection(in) {
 			parameter = "AttributesToGet"
 		}
 		if target == "COUNT" {
@@ -87,8 +88,17 @@ func checkSelect(in *api.Paged) error {
 	return nil
 }
 
+// hasProjection reports whether a request has a projection, as a text or compiled.
+func hasProjection(in *api.Paged) bool {
+	return in.ProjectionExpression != nil || in.Compiled != nil && in.Compiled.Projection != nil
+}
+
 // bindFilter binds the filter, an expression or legacy conditions.
 func (s *Service) bindFilter(r *reading, legacy map[string]api.Condition) (err error) {
+	if c := r.in.Compiled; c != nil {
+		r.filter, err = compiledCondition(expr.FilterExpression, c.Filter)
+		return err
+	}
 	if r.in.FilterExpression != nil {
 		r.filter, err = s.condition(expr.FilterExpression, r.in.FilterExpression, r.bind)
 		return err
@@ -98,7 +108,7 @@ func (s *Service) bindFilter(r *reading, legacy map[string]api.Condition) (err e
 }
 
 func (s *Service) bindProjection(r *reading) (err error) {
-	r.paths, err = s.projection(r.in.ProjectionExpression, r.in.AttributesToGet, r.bind)
+	r.paths, err = s.projection(r.in.Compiled, r.in.ProjectionExpression, r.in.AttributesToGet, r.bind)
 	return err
 }
 
@@ -207,13 +217,8 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 		r.plan.Keep = r.keep
 	}
 	r.plan.CountOnly = isSet(r.in.Select, "COUNT")
-	r.plan.Take = func(it item.Item) error {
-		if !r.page.Add(project(it, r.paths)) {
-			return buffer.ErrNoRoom
-		}
-		return nil
-	}
-	p, err := s.DB.Range(ctx, r.plan)
+	r.plan.Take = func(it item.Item) error { return r.add(project(it, r.paths)) }
+	p, hit, err := s.readRange(ctx, r)
 	if err != nil {
 		return nil, usage{}, err
 	}
@@ -225,8 +230,37 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 	}
 	if !r.plan.CountOnly {
 		reply.Items = []item.Item{} // replaced by the items of the page
+		if r.items != nil {
+			reply.Items = append(reply.Items, r.items.list...)
+		}
 	}
-	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed, asked: r.asked()}, nil
+	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed, cached: hit, asked: r.asked()}, nil
+}
+
+// add adds an item to the page, as the request shows it.
+func (r *reading) add(shown item.Item) error {
+	if r.items != nil && r.items.add(shown) || r.items == nil && r.page.Add(shown) {
+		return nil
+	}
+	return buffer.ErrNoRoom
+}
+
+// pageItems holds the items of a page.
+type pageItems struct {
+	memory buffer.Tally // for the items, and for the bytes that they become
+	list   []item.Item
+}
+
+// maxPageItems is about how many small items a page has.
+const maxPageItems = 1000
+
+// add adds a copy of an item. It reports false if there is no memory for it.
+func (p *pageItems) add(it item.Item) bool {
+	if !p.memory.Add(1, len(it)+encodedBytes(it)) {
+		return false
+	}
+	p.list = append(p.list, slices.Clone(it))
+	return true
 }
 
 // asked returns what the request asks for.
@@ -234,7 +268,7 @@ func (r *reading) asked() asked {
 	a := asked{
 		operation: r.operation, table: r.plan.Table, consistent: r.in.ConsistentRead, keys: r.keys, filter: r.filter, paths: r.paths,
 		expressions: [3]*string{r.keyText, r.in.FilterExpression, r.in.ProjectionExpression}, names: r.in.ExpressionAttributeNames,
-		legacy: r.legacy || r.in.AttributesToGet != nil,
+		legacy: r.legacy || r.in.AttributesToGet != nil || r.in.Compiled != nil,
 	}
 	if r.in.IndexName != nil {
 		a.index = *r.in.IndexName

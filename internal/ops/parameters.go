@@ -167,9 +167,21 @@ func (s *Service) condition(kind expr.Kind, text *string, b *expr.Bindings) (*ex
 	return parsed.Bind(b)
 }
 
-// projection parses and binds a projection, or takes a legacy AttributesToGet;
-// no paths mean all attributes.
-func (s *Service) projection(text *string, attributes []string, b *expr.Bindings) ([]item.Path, error) {
+// compiledCondition checks a condition or a filter that arrived compiled; nil if there is
+// none.
+func compiledCondition(kind expr.Kind, c *expr.Condition) (*expr.Condition, error) {
+	if c == nil {
+		return nil, nil
+	}
+	return c, c.CheckAs(kind)
+}
+
+// projection parses and binds a projection, or takes a compiled one or a legacy
+// AttributesToGet; no paths mean all attributes.
+func (s *Service) projection(compiled *api.Compiled, text *string, attributes []string, b *expr.Bindings) ([]item.Path, error) {
+	if compiled != nil {
+		return compiled.Projection, expr.CheckProjection(compiled.Projection)
+	}
 	if text == nil {
 		return attributePaths(attributes)
 	}
@@ -186,12 +198,15 @@ func (s *Service) projection(text *string, attributes []string, b *expr.Bindings
 
 // onlyProjection returns the projection of a request that has no other
 // expression.
-func (s *Service) onlyProjection(text *string, attributes []string, names map[string]string) ([]item.Path, error) {
+func (s *Service) onlyProjection(compiled *api.Compiled, text *string, attributes []string, names map[string]string) ([]item.Path, error) {
+	if compiled != nil {
+		return compiled.Projection, expr.CheckProjection(compiled.Projection)
+	}
 	if text == nil {
 		return attributePaths(attributes) // without an expression there are no names
 	}
 	b := bindings(names, nil)
-	paths, err := s.projection(text, nil, b)
+	paths, err := s.projection(nil, text, nil, b)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,9 @@ type permission struct {
 	table    string // whose tags count and whose resource policy applies; "" if none
 	stream   bool   // the resource is a stream of the table
 
+	// tags calls each for the tags of a resource that is not a table's; nil if it has none.
+	tags func(each func(key, value string))
+
 	// rejected is the fault of a statement that is not executed, and needs no permission.
 	rejected error
 
@@ -57,6 +60,9 @@ var partitionKeyValues = [...]string{
 // be permitted. A batch needs one permission for each of its tables, a transaction and
 // statements one for each part.
 func (s *Service) permissions(ctx context.Context, r Request) ([]permission, error) {
+	if c := carriedBy(ctx); c != nil && c.Cluster != "" {
+		return clusterPermissions(c.Cluster, r), nil
+	}
 	if found, ok, err := s.itemPermissions(ctx, r.in); ok {
 		return found, err
 	}
@@ -71,6 +77,9 @@ var itemActions = []string{"BatchWriteItem", "DeleteItem", "GetItem", "PutItem",
 func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission, error) {
 	if name, ok := strings.CutPrefix(r.name, autoScalingPrefix); ok {
 		return []permission{{action: "application-autoscaling:" + name, resource: "*"}}, nil
+	}
+	if name, ok := strings.CutPrefix(r.name, daxPrefix); ok {
+		return s.daxPermissions(ctx, "dax:"+name, r.in), nil
 	}
 	action := "dynamodb:" + r.name
 	if table, ok := namedTable(r.in); ok {

@@ -197,7 +197,7 @@ func (s *Service) getDetails(t *schema.Table, in *api.GetItem) (details, error) 
 	if err := firstFault(in, getItemChecks); err != nil {
 		return d, err
 	}
-	paths, err := s.onlyProjection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
+	paths, err := s.onlyProjection(in.Compiled, in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	d.keyed(t, in.Key.Item)
 	d.projected(paths)
 	return d, err
@@ -308,7 +308,7 @@ func (s *Service) pageDetails(r *reading, filter map[string]api.Condition) (deta
 
 func (s *Service) batchGetDetails(t *schema.Table, capacity *string, part *api.KeysAndAttributes) (details, error) {
 	d := newDetails(capacity)
-	paths, err := s.onlyProjection(part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
+	paths, err := s.onlyProjection(part.Compiled, part.ProjectionExpression, part.AttributesToGet, part.ExpressionAttributeNames)
 	for _, key := range part.Keys {
 		d.keyed(t, key.Item)
 	}
@@ -337,7 +337,7 @@ func (s *Service) transactGetPermissions(ctx context.Context, in *api.TransactGe
 		}
 		found = append(found, s.itemPermission(ctx, "GetItem", *get.TableName, "", func(t *schema.Table) (details, error) {
 			d, err := s.getDetails(t, &api.GetItem{Key: get.Key, ReturnConsumedCapacity: in.ReturnConsumedCapacity,
-				ProjectionExpression: get.ProjectionExpression, ExpressionAttributeNames: get.ExpressionAttributeNames})
+				ProjectionExpression: get.ProjectionExpression, ExpressionAttributeNames: get.ExpressionAttributeNames, Compiled: get.Compiled})
 			return d.with(enclosingOperation, "TransactGetItems"), err
 		}))
 	}
@@ -350,10 +350,10 @@ func (s *Service) transactWritePermissions(ctx context.Context, in *api.Transact
 			return // the request is rejected
 		}
 		conditional := &api.Conditional{ConditionExpression: c.ConditionExpression,
-			ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure, Expressions: c.Expressions}
+			ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure, Expressions: c.Expressions, Compiled: c.Compiled}
 		var u *api.UpdateItem
-		if update != nil {
-			u = &api.UpdateItem{UpdateExpression: update}
+		if action == "UpdateItem" {
+			u = &api.UpdateItem{UpdateExpression: update, Conditional: api.Conditional{Compiled: c.Compiled}}
 		}
 		found = append(found, s.itemPermission(ctx, action, *table, "", func(t *schema.Table) (details, error) {
 			if err := faultOf(sent); err != nil {
@@ -366,7 +366,7 @@ func (s *Service) transactWritePermissions(ctx context.Context, in *api.Transact
 	for _, action := range in.TransactItems {
 		if c := action.ConditionCheck; c != nil {
 			add("ConditionCheckItem", c.TableName, c.Key, nil, api.ActionCondition{ConditionExpression: c.ConditionExpression,
-				ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure, Expressions: c.Expressions})
+				ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure, Expressions: c.Expressions, Compiled: c.Compiled})
 		}
 		if p := action.Put; p != nil {
 			add("PutItem", p.TableName, p.Item, nil, p.ActionCondition)

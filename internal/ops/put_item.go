@@ -28,7 +28,7 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	if err != nil {
 		return nil, usage{}, err
 	}
-	done, err := s.DB.Write(ctx, db.Write{
+	done, err := s.write(ctx, db.Write{
 		Table:  in.TableName,
 		Key:    in.Item.Item,
 		Fit:    fitting((*schema.Table).CheckItem, cond),
@@ -45,7 +45,7 @@ func (s *Service) putItem(ctx context.Context, in *api.PutItem) (*api.PutItemRep
 	reply.ItemCollectionMetrics = collectionMetrics(in.ReturnItemCollectionMetrics, in.Item.Item, done[0])
 	return reply, usage{consumed: done[0].Consumed, asked: asked{
 		operation: "PutItem", table: in.TableName, schema: done[0].Table, item: in.Item.Item, condition: cond,
-		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil,
+		expressions: [3]*string{in.ConditionExpression}, names: in.ExpressionAttributeNames, legacy: in.Expected != nil || in.Compiled != nil,
 	}}, nil
 }
 

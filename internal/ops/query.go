@@ -100,6 +100,9 @@ func (r *reading) fitQuery(t *schema.Table, plan *db.Range, keys *expr.KeyCondit
 // nil if there is none. Whether it fits a key is checked after the other
 // expressions.
 func (s *Service) keyCondition(in *api.Query, b *expr.Bindings) (*expr.KeyCondition, error) {
+	if c := in.Compiled; c != nil && c.KeyCondition != nil {
+		return c.KeyCondition, c.KeyCondition.CheckAs(expr.KeyConditionExpression)
+	}
 	if in.KeyConditionExpression == nil {
 		return legacyKeyCondition(in.KeyConditions)
 	}

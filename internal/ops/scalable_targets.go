@@ -1,13 +1,11 @@
 package ops
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
+
 	"encoding/hex"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -205,7 +203,7 @@ func (s *Service) describeScalableTargets(ctx context.Context, in *api.DescribeS
 	if err != nil {
 		return nil, err
 	}
-	var list scalingList[api.ScalableTarget]
+	var list keyedList[api.ScalableTarget]
 	for _, settings := range all {
 		t := settings.Target
 		if t == nil || !isListed(&in.ScalableFilter, nil, settings) || in.ResourceIds != nil && !slices.Contains(in.ResourceIds, settings.Resource) {
@@ -219,7 +217,7 @@ func (s *Service) describeScalableTargets(ctx context.Context, in *api.DescribeS
 			},
 		})
 	}
-	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
+	page, next, err := list.page(in.MaxResults, in.NextToken, maxScalingListed)
 	return &api.DescribeScalableTargetsReply{ScalableTargets: page, NextToken: next}, err
 }
 
@@ -228,41 +226,3 @@ const (
 	maxScalingListed  = 50
 	maxPoliciesListed = 10
 )
-
-// scalingList is a list that is returned in pages, in order of its keys.
-type scalingList[T any] []scalingEntry[T]
-
-type scalingEntry[T any] struct {
-	key   string
-	reply T
-}
-
-func (l *scalingList[T]) add(key string, reply T) { *l = append(*l, scalingEntry[T]{key, reply}) }
-
-// page returns the page that a request asks for, of no more than limit entries, and the
-// token of the next one, which is the key of the last entry.
-func (l scalingList[T]) page(f *api.ScalableFilter, limit int) (page []T, next string, err error) {
-	after := ""
-	if f.NextToken != nil {
-		key, err := base64.RawURLEncoding.DecodeString(*f.NextToken)
-		if err != nil || len(key) == 0 {
-			return nil, "", apierror.InvalidNextToken()
-		}
-		after = string(key)
-	}
-	if f.MaxResults != nil && *f.MaxResults > 0 {
-		limit = min(limit, int(*f.MaxResults))
-	}
-	slices.SortStableFunc(l, func(a, b scalingEntry[T]) int { return cmp.Compare(a.key, b.key) })
-	last := ""
-	for _, entry := range l {
-		if f.NextToken != nil && strings.Compare(entry.key, after) <= 0 {
-			continue
-		}
-		if len(page) == limit {
-			return page, base64.RawURLEncoding.EncodeToString([]byte(last)), nil
-		}
-		page, last = append(page, entry.reply), entry.key
-	}
-	return page, "", nil
-}

@@ -18,7 +18,7 @@ func (s *Service) describeScalingActivities(ctx context.Context, in *api.Describ
 	if err != nil {
 		return nil, err
 	}
-	var list scalingList[api.ScalingActivity]
+	var list keyedList[api.ScalingActivity]
 	for _, settings := range all {
 		if !isListed(&in.ScalableFilter, in.ResourceId, settings) {
 			continue
@@ -32,6 +32,6 @@ func (s *Service) describeScalingActivities(ctx context.Context, in *api.Describ
 			})
 		}
 	}
-	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
+	page, next, err := list.page(in.MaxResults, in.NextToken, maxScalingListed)
 	return &api.DescribeScalingActivitiesReply{ScalingActivities: page, NextToken: next}, err
 }

@@ -137,7 +137,7 @@ func (s *Service) describeScalingPolicies(ctx context.Context, in *api.DescribeS
 	if err != nil {
 		return nil, err
 	}
-	var list scalingList[api.ScalingPolicy]
+	var list keyedList[api.ScalingPolicy]
 	for _, settings := range all {
 		p := settings.Policy
 		if p == nil || !isListed(&in.ScalableFilter, in.ResourceId, settings) || in.PolicyNames != nil && !slices.Contains(in.PolicyNames, p.Name) {
@@ -152,6 +152,6 @@ func (s *Service) describeScalingPolicies(ctx context.Context, in *api.DescribeS
 			},
 		})
 	}
-	page, next, err := list.page(&in.ScalableFilter, maxPoliciesListed)
+	page, next, err := list.page(in.MaxResults, in.NextToken, maxPoliciesListed)
 	return &api.DescribeScalingPoliciesReply{ScalingPolicies: page, NextToken: next}, err
 }

@@ -111,7 +111,7 @@ func (s *Service) describeScheduledActions(ctx context.Context, in *api.Describe
 	if err != nil {
 		return nil, err
 	}
-	var list scalingList[api.ScheduledAction]
+	var list keyedList[api.ScheduledAction]
 	for _, settings := range all {
 		for _, a := range settings.Actions {
 			if !isListed(&in.ScalableFilter, in.ResourceId, settings) || in.ScheduledActionNames != nil && !slices.Contains(in.ScheduledActionNames, a.Name) {
@@ -124,6 +124,6 @@ func (s *Service) describeScheduledActions(ctx context.Context, in *api.Describe
 			})
 		}
 	}
-	page, next, err := list.page(&in.ScalableFilter, maxScalingListed)
+	page, next, err := list.page(in.MaxResults, in.NextToken, maxScalingListed)
 	return &api.DescribeScheduledActionsReply{ScheduledActions: page, NextToken: next}, err
 }

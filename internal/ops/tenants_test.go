@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/language/policy"
 	"github.com/stator-db/stator/internal/protocol/principals"
 	"github.com/stator-db/stator/internal/protocol/wire"
@@ -35,14 +37,19 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	for _, c := range []struct {
 		name, conditions string
 		requests         int
-		holes            bool
+		holes, cached    bool
 	}{
-		{"both conditions", ownKeys + "," + someKey, 12_000, false},
-		{"a key is not required", ownKeys, 12_000, true},
-		{"any key", someKey, 12_000, true},
+		{"both conditions", ownKeys + "," + someKey, 12_000, false, false},
+		{"through a cache", ownKeys + "," + someKey, 6_000, false, true},
+		{"a key is not required", ownKeys, 12_000, true, false},
+		{"any key", someKey, 12_000, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newTenants(t, seed, `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":`+tenantActions+`,"Resource":"*","Condition":{`+c.conditions+`}}}`)
+			if f.cached = c.cached; f.cached {
+				f.s = New(Parts{DB: f.s.DB, Cache: cache.New(cache.Options{Mode: cache.DAX, ItemTTL: time.Hour, QueryTTL: time.Hour, Bytes: 1 << 20, Elapsed: f.s.DB.Clock().Elapsed})})
+				defer f.s.Close()
+			}
 			done := 0
 			for ; done < c.requests && f.hole == ""; done++ {
 				f.request()
@@ -53,6 +60,9 @@ func TestTenantsAreKeptApart(t *testing.T) {
 			t.Logf("%d requests, %d of them allowed: %s", done, f.allowed, f.hole)
 			if (f.hole != "") != c.holes {
 				t.Errorf("hole: %q", f.hole)
+			}
+			if c.cached && f.s.cache.Stats().ItemHits == 0 {
+				t.Error("nothing was answered from the cache")
 			}
 			if !c.holes && f.allowed < c.requests/20 {
 				t.Errorf("only %d requests were allowed", f.allowed)
@@ -69,6 +79,7 @@ type tenants struct {
 	documents []*policy.Document
 	identity  *principals.Identity
 	me        string
+	cached    bool // requests of tenants go through the cache
 	allowed   int
 	hole      string // what a tenant has seen or done
 }
@@ -129,6 +140,9 @@ func (f *tenants) send(operation string, body tenantJSON) (string, error) {
 		f.Fatal(err)
 	}
 	ctx := WithCaller(f.Context(), Caller{Region: "us-east-1", Identity: f.identity})
+	if f.cached && f.identity != nil {
+		ctx = ThroughCache(ctx)
+	}
 	reply, err := answer(ctx, f.s, operation, encoded, new(buffer.Scratch))
 	var fault *apierror.Error
 	if errors.As(err, &fault) {

@@ -32,6 +32,7 @@ func appendTransaction(dst []byte, items []api.TransactWriteItem) []byte {
 				ConditionExpression:                 c.ConditionExpression,
 				ReturnValuesOnConditionCheckFailure: c.ReturnValuesOnConditionCheckFailure,
 				Expressions:                         c.Expressions,
+				Compiled:                            c.Compiled,
 			})
 		}
 	}
@@ -52,6 +53,10 @@ func appendAction(dst []byte, kind byte, table *string, key api.Attributes, upda
 	dst = binary.AppendUvarint(dst, uint64(len(c.ExpressionAttributeValues)))
 	for _, ref := range sortedKeys(c.ExpressionAttributeValues) {
 		dst = appendSized(appendSized(dst, ref), c.ExpressionAttributeValues[ref].Value)
+	}
+	if c.Compiled != nil { // it follows an action without texts, which it cannot be mistaken for
+		dst = c.Compiled.Update.AppendTo(append(dst, 'x'))
+		dst = c.Compiled.Condition.AppendTo(dst)
 	}
 	return dst
 }

@@ -50,7 +50,7 @@ func (s *Service) getAction(get *api.Get) ([]item.Path, error) {
 	if err := faultOf(get.Key); err != nil {
 		return nil, err
 	}
-	paths, err := s.onlyProjection(get.ProjectionExpression, nil, get.ExpressionAttributeNames)
+	paths, err := s.onlyProjection(get.Compiled, get.ProjectionExpression, nil, get.ExpressionAttributeNames)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (s *Service) transactWriteItems(ctx context.Context, in *api.TransactWriteI
 	if in.ClientRequestToken != nil {
 		token = &db.Token{Scope: "TransactWriteItems", Value: *in.ClientRequestToken, Request: transactionDigest(in.TransactItems)}
 	}
-	done, err := s.transact(ctx, token, actions)
+	done, err := s.transactCached(ctx, token, actions)
 	var replayed *db.Replayed
 	if errors.As(err, &replayed) {
 		used := replayUsage(actions, replayed).as("TransactWriteItems", false)
@@ -96,6 +96,7 @@ func (s *Service) action(in *api.TransactWriteItem) (action, error) {
 			ConditionExpression:                 in.ConditionCheck.ConditionExpression,
 			ReturnValuesOnConditionCheckFailure: in.ConditionCheck.ReturnValuesOnConditionCheckFailure,
 			Expressions:                         in.ConditionCheck.Expressions,
+			Compiled:                            in.ConditionCheck.Compiled,
 		}
 		return s.keyAction(workload.ConditionCheck, *in.ConditionCheck.TableName, in.ConditionCheck.Key, c, db.Keep)
 	}
@@ -148,6 +149,10 @@ func (s *Service) updateAction(in *api.Update) (action, error) {
 	}
 	var update *expr.Update
 	cond, err := s.actionCondition(&in.ActionCondition, func(b *expr.Bindings) error {
+		if c := in.Compiled; c != nil {
+			update = c.Update
+			return update.CheckExpression()
+		}
 		parsed, err := s.parsed.ParseUpdate(*in.UpdateExpression)
 		if err != nil {
 			return err
@@ -182,6 +187,9 @@ func (s *Service) actionCondition(c *api.ActionCondition, bind func(*expr.Bindin
 		if err := bind(b); err != nil {
 			return nil, err
 		}
+	}
+	if c.Compiled != nil {
+		return compiledCondition(expr.ConditionExpression, c.Compiled.Condition)
 	}
 	cond, err := s.condition(expr.ConditionExpression, c.ConditionExpression, b)
 	if err != nil {

@@ -52,7 +52,7 @@ func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.Upda
 	if err := b.Unused(); err != nil {
 		return nil, usage{}, err
 	}
-	done, err := s.DB.Write(ctx, updateWrite(in.TableName, in.Key.Item, cond, update))
+	done, err := s.write(ctx, updateWrite(in.TableName, in.Key.Item, cond, update))
 	if err != nil {
 		return nil, usage{}, conditionFault(err, &in.Conditional)
 	}
@@ -64,13 +64,16 @@ func (s *Service) updateItem(ctx context.Context, in *api.UpdateItem) (*api.Upda
 	return reply, usage{consumed: done[0].Consumed, asked: asked{
 		operation: "UpdateItem", table: in.TableName, schema: done[0].Table, key: in.Key.Item, condition: cond, update: update,
 		expressions: [3]*string{in.UpdateExpression, in.ConditionExpression}, names: in.ExpressionAttributeNames,
-		legacy: in.AttributeUpdates != nil || in.Expected != nil,
+		legacy: in.AttributeUpdates != nil || in.Expected != nil || in.Compiled != nil,
 	}}, nil
 }
 
 // update binds the update, an expression or a legacy AttributeUpdates. Without
 // either, the item is created with its key alone, or left as it is.
 func (s *Service) update(in *api.UpdateItem, b *expr.Bindings) (*expr.Update, error) {
+	if c := in.Compiled; c != nil && c.Update != nil {
+		return c.Update, c.Update.CheckExpression()
+	}
 	if in.UpdateExpression == nil {
 		return attributeUpdates(in.AttributeUpdates)
 	}

@@ -29,6 +29,8 @@ type usage struct {
 	// takes a quarter of the request's time. Its units are sampled from got.
 	unmeasured bool
 	got        item.Item
+
+	cached bool // the database was not read
 }
 
 // count adds a usage to the counts of a shape.
@@ -119,7 +121,9 @@ func (a *asked) addAction(n int, action askedAction) {
 // caller asked not to.
 func (s *Service) record(ctx context.Context, used *usage) {
 	if caller := carriedBy(ctx); caller != nil {
-		s.measure(caller, used)
+		if !used.cached { // DynamoDB knows nothing of what a cache answers
+			s.measure(caller, used)
+		}
 		if caller.Used != nil {
 			caller.Used(used.capacity())
 		}

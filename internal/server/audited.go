@@ -109,6 +109,7 @@ const (
 	sourceOwn         = "stator"
 	sourceDynamoDB    = "dynamodb.amazonaws.com"
 	sourceAutoScaling = "autoscaling.amazonaws.com"
+	sourceDAX         = "dax.amazonaws.com"
 	sourceCloudWatch  = "monitoring.amazonaws.com"
 )
 
@@ -119,12 +120,17 @@ func eventSource(target []byte) string {
 		return sourceOwn
 	case "AnyScaleFrontendService":
 		return sourceAutoScaling
+	case "DAX", "AmazonDAXV3":
+		return sourceDAX
 	}
 	return sourceDynamoDB
 }
 
 // resourceType returns the type of a resource, as CloudTrail names it.
 func resourceType(arn string) string {
+	if strings.Contains(arn, ":cache/") {
+		return "AWS::DAX::Cluster"
+	}
 	if strings.Contains(arn, "/stream/") {
 		return "AWS::DynamoDB::Stream"
 	}

@@ -42,7 +42,7 @@ const (
 	typeAmazon = "application/x-amz-json-1.0"
 	typePlain  = "application/json"
 
-	typeAutoScaling = "application/x-amz-json-1.1"
+	typeAmazon11 = "application/x-amz-json-1.1"
 )
 
 // Handler answers requests of the API over HTTP.
@@ -81,6 +81,8 @@ type Handler struct {
 	verifier *auth.Verifier // nil if signatures are not verified
 	access   *Access        // nil if there are no policies
 
+	throughCache struct{ http, dax bool } // which requests go through the cache of the service
+
 	started time.Time
 	metrics []func() []metrics.Metric // more than the server's own
 }
@@ -95,6 +97,14 @@ func New(service *ops.Service, log *slog.Logger, memory int64) *Handler {
 		sending: admission.NewSlots(admission.MaxBackups, 0, admission.MaxSlotWait), following: admission.NewSlots(admission.MaxFollowers, 0, admission.MaxSlotWait), verifying: new(atomic.Bool), rejections: new(rejections), draining: new(atomic.Bool),
 	}
 }
+
+// ThroughCache makes requests over HTTP, or those of DAX clients, go through the cache of the
+// service. Replies over HTTP then say how they used it. It is called before OnlyHosts and
+// before the first request.
+func (h *Handler) ThroughCache(http, dax bool) { h.throughCache.http, h.throughCache.dax = http, dax }
+
+// cacheHeader says how a request used the cache: hit, miss or pass.
+const cacheHeader = "X-Stator-Cache"
 
 // ServeHTTP answers a request that net/http has read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -298,11 +308,16 @@ func (h *Handler) run(ctx context.Context, r *door.Request, a *door.Reply, of *a
 	if of.trace != nil {
 		caller.Used = of.trace.used
 	}
+	ctx = ops.Carry(ctx, caller)
+	if h.throughCache.http {
+		ctx = ops.ThroughCache(ctx)
+		defer func() { a.More = append(a.More, [2]string{cacheHeader, string(ops.CacheUsed(ctx))}) }()
+	}
 	if of.request, err = h.decode(ctx, of.operation, of.body); err != nil {
 		return err
 	}
 	of.decoded = true
-	if err := h.execute(ops.Carry(ctx, caller), of.request, a); err != nil {
+	if err := h.execute(ctx, of.request, a); err != nil {
 		return err
 	}
 	send(a, of.media, http.StatusOK)
@@ -354,8 +369,8 @@ func mediaType(r *door.Request) (string, bool) {
 	switch {
 	case bytes.EqualFold(media, []byte(typeAmazon)):
 		return typeAmazon, true
-	case bytes.EqualFold(media, []byte(typeAutoScaling)) && ops.IsAutoScaling(r.Header("X-Amz-Target")):
-		return typeAutoScaling, true
+	case bytes.EqualFold(media, []byte(typeAmazon11)) && (ops.IsAutoScaling(r.Header("X-Amz-Target")) || ops.IsDAX(r.Header("X-Amz-Target"))):
+		return typeAmazon11, true
 	case bytes.EqualFold(media, []byte(typePlain)):
 		return typePlain, true
 	case len(media) == 0:

@@ -133,7 +133,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// Requests of Application Auto Scaling have a media type of their own, and get
+// Requests of Application Auto Scaling and of the control plane of DAX have a media type of their own, and get
 // replies of it.
 func TestMediaTypeOfAutoScaling(t *testing.T) {
 	h := newHandler(t)
@@ -142,6 +142,7 @@ func TestMediaTypeOfAutoScaling(t *testing.T) {
 		want   string
 	}{
 		{"AnyScaleFrontendService.DescribeScalableTargets", `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value null at 'serviceNamespace' failed to satisfy constraint: Member must not be null"}`},
+		{"AmazonDAXV3.DeleteCluster", `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value null at 'clusterName' failed to satisfy constraint: Member must not be null"}`},
 		{"AnyScaleFrontendService.MakeCoffee", `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
 	} {
 		header := signed(c.target)

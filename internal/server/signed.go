@@ -17,13 +17,17 @@ import (
 const (
 	serviceDynamoDB    = "dynamodb" // and its streams
 	serviceAutoScaling = "application-autoscaling"
+	serviceDAX         = "dax"
 	serviceCloudWatch  = "monitoring"
 )
 
 // serviceOf returns the service of an operation that is named by X-Amz-Target.
 func serviceOf(target []byte) string {
-	if ops.IsAutoScaling(target) {
+	switch {
+	case ops.IsAutoScaling(target):
 		return serviceAutoScaling
+	case ops.IsDAX(target):
+		return serviceDAX
 	}
 	return serviceDynamoDB
 }

@@ -29,6 +29,8 @@ func spanName(target []byte, name string) string {
 		return "DynamoDBStreams." + name
 	case "AnyScaleFrontendService":
 		return "ApplicationAutoScaling." + name[strings.LastIndexByte(name, '.')+1:]
+	case "AmazonDAXV3":
+		return "DAX." + name[strings.LastIndexByte(name, '.')+1:]
 	}
 	return string(service) + "." + name
 }

@@ -39,6 +39,7 @@ const (
 	KindBuild          = 'b' // the progress of an index build
 	KindCatalog        = 'c' // a table's description, by name
 	KindDropped        = 'd' // a table whose items are still to be removed, by id
+	KindDAX            = 'e' // the clusters of DAX that customers describe
 	KindDroppedStreams = 'g' // a dropped table whose streams can still be read, by id
 	KindItem           = 'i' // items and index entries
 	KindJob            = 'j' // the record of a long-running job, by id
@@ -90,7 +91,7 @@ func TablePrefix(key []byte) (table uint32, ok bool) {
 func IndexOf(key []byte) uint16 { return binary.BigEndian.Uint16(key[1+4:]) }
 
 // kinds holds all kinds, in order.
-const kinds = "abcdgijlmnstux"
+const kinds = "abcdegijlmnstux"
 
 // PartEnd is the end of the keys that are stored together with a key: those of
 // one index, of one slot of changes, or of one kind and table, and for other
@@ -173,6 +174,9 @@ func Scaling(resource, dimension string) []byte {
 
 // ScalingSpan holds all such settings, in order of the resources.
 func ScalingSpan() (start, end []byte) { return []byte{KindScaling}, []byte{KindScaling + 1} }
+
+// DAX is the key of the clusters of DAX and their groups, which are one record.
+func DAX() []byte { return []byte{KindDAX} }
 
 // ItemCount is the key of a table's item count.
 func ItemCount(table uint32) []byte {

@@ -31,7 +31,7 @@ func TestTableOf(t *testing.T) {
 			t.Errorf("the kind of %s is not listed", name)
 		}
 	}
-	for name, key := range map[string][]byte{"catalog": Catalog("Orders"), "meta": Meta("name"), "job": Job("job1"), "scaling": Scaling("table/Orders", "dynamodb:table:ReadCapacityUnits"), "token": Token(make([]byte, 32)), "due": TokenDue(time.Now(), make([]byte, 32)),
+	for name, key := range map[string][]byte{"catalog": Catalog("Orders"), "meta": Meta("name"), "job": Job("job1"), "dax": DAX(), "scaling": Scaling("table/Orders", "dynamodb:table:ReadCapacityUnits"), "token": Token(make([]byte, 32)), "due": TokenDue(time.Now(), make([]byte, 32)),
 		"long count": append(ItemCount(7), 1), "short change": Change(7, 1, 2, 3)[:15], "unknown": []byte("?12345678")} {
 		if _, ok := TableOf(key); ok {
 			t.Errorf("TableOf takes the key of %s for that of a table", name)

@@ -25,6 +25,9 @@ func (p *part) check(key, value []byte) (skipTo []byte, err error) {
 	case keyspace.KindScaling:
 		p.checkScaling(key, value)
 		return nil, nil
+	case keyspace.KindDAX:
+		p.checkDAX(key, value)
+		return nil, nil
 	case keyspace.KindMeta:
 		p.checkMeta(key, value)
 		return nil, nil
@@ -144,6 +147,28 @@ func (p *part) checkScaling(key, value []byte) {
 	if len(value) == 0 || value[0] != formatScaling || json.Unmarshal(value[1:], &settings) != nil ||
 		!bytes.Equal(keyspace.Scaling(settings.Resource, settings.Dimension), key) {
 		p.fault(KindRecord, "", key, "the settings of auto scaling of %q cannot be decoded, or are those of another resource", key[1:])
+	}
+}
+
+// formatDAX is the format number of the clusters of DAX.
+const formatDAX = 1
+
+// checkDAX checks that the clusters of DAX can be decoded, and have names and nodes.
+func (p *part) checkDAX(key, value []byte) {
+	var registry struct {
+		Clusters []struct {
+			Name  string            `json:"name"`
+			Nodes []json.RawMessage `json:"nodes"`
+		} `json:"clusters"`
+	}
+	if !bytes.Equal(key, keyspace.DAX()) || len(value) == 0 || value[0] != formatDAX || json.Unmarshal(value[1:], &registry) != nil {
+		p.fault(KindRecord, "", key, "the clusters of DAX cannot be decoded")
+		return
+	}
+	for _, c := range registry.Clusters {
+		if c.Name == "" || len(c.Nodes) == 0 {
+			p.fault(KindRecord, "", key, "the cluster %q of DAX has no name or no nodes", c.Name)
+		}
 	}
 }
 

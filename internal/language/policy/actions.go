@@ -182,6 +182,24 @@ var actions = []actionInfo{
 	{"WriteDataForReplication", LevelWrite, "replicas", onTable, 0},
 }
 
+// daxActions are the actions of DAX, by the service authorization reference.
+var daxActions = []string{
+	"BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "CreateCluster", "CreateParameterGroup", "CreateSubnetGroup",
+	"DecreaseReplicationFactor", "DefineAttributeList", "DefineAttributeListId", "DefineKeySchema", "DeleteCluster", "DeleteItem",
+	"DeleteParameterGroup", "DeleteSubnetGroup", "DescribeClusters", "DescribeDefaultParameters", "DescribeEvents",
+	"DescribeParameterGroups", "DescribeParameters", "DescribeSubnetGroups", "Endpoints", "GetItem", "IncreaseReplicationFactor",
+	"ListTags", "PutItem", "Query", "RebootNode", "Scan", "TagResource", "UntagResource", "UpdateCluster", "UpdateItem",
+	"UpdateParameterGroup", "UpdateSubnetGroup",
+}
+
+// serviceDAX is the prefix of the actions of DAX.
+const serviceDAX = "dax:"
+
+// matchesDAX reports whether a pattern of a statement matches an action of DAX.
+func (p *Pattern) matchesDAX() bool {
+	return slices.ContainsFunc(daxActions, func(name string) bool { return p.glob.match(serviceDAX+name, nil, true) })
+}
+
 // operationActions are the operations that ask for actions of other names.
 var operationActions = map[string]string{
 	"TransactGetItems":      "GetItem",

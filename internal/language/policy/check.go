@@ -95,7 +95,7 @@ func neverHave(all []*actionInfo) string {
 	return "they never have"
 }
 
-// otherServices are the services of stator, apart from DynamoDB. Their actions are not checked.
+// otherServices are the services of stator, apart from DynamoDB and DAX. Their actions are not checked.
 var otherServices = []string{"application-autoscaling", "cloudwatch"}
 
 // checkActions finds actions that do not exist, and wildcards that stand for more than
@@ -106,6 +106,15 @@ func (c *checker) checkActions() {
 		prefix, name, _ := strings.Cut(p.Text, ":")
 		switch all := p.expand(); {
 		case slices.Contains(otherServices, strings.ToLower(prefix)):
+		case strings.EqualFold(prefix, "dax"):
+			if p.matchesDAX() {
+				continue
+			}
+			try := ""
+			if near := nearest(name, daxActions); near != "" {
+				try = "did you mean " + serviceDAX + near + "?"
+			}
+			c.add(p.Position, "unknown-action", SeverityError, try, "DAX has no action %s", quote(p.Text))
 		case prefix != "*" && !strings.EqualFold(prefix, "dynamodb"):
 			c.add(p.Position, "other-service", SeverityNote, "", "%s is an action of another service, which stator never asks for", p.Text)
 		case len(all) > 0:

@@ -66,7 +66,7 @@ type Body interface {
 // Reservation is the memory of one body.
 type Reservation struct {
 	bodies   *Bodies
-	body     Body // that is being read
+	body     interface{ Cut() } // that is being read
 	memory   interface{ Drop() }
 	since    time.Time
 	waitLeft time.Duration // of maxBodyWait
@@ -95,18 +95,42 @@ func (m *Bodies) ReadEncoded(ctx context.Context, b Body, size int64) ([]byte, *
 }
 
 func (m *Bodies) read(s *Reservation, b Body) ([]byte, *Reservation, error) {
-	s.body = b
-	m.mu.Lock()
-	m.reading[s] = struct{}{}
-	m.mu.Unlock()
+	s.begin(b)
 	body, err := b.Read(MaxBodyBytes, s.reserve)
-	m.mu.Lock()
-	delete(m.reading, s)
-	m.mu.Unlock()
-	if s.evicted { // even if the body is complete: net/http ends a request whose read was cut
-		err = apierror.Throttled()
+	if evicted := s.Arrived(); evicted != nil { // even if the body is complete: net/http ends a request whose read was cut
+		err = evicted
 	}
 	return body, s, err
+}
+
+// Begin returns a reservation for a body that the caller reads: it adds memory before it
+// allocates that, calls Arrived at the end, and releases the reservation. Cut is called from
+// another goroutine to end the reading.
+func (m *Bodies) Begin(ctx context.Context, b interface {
+	Cut()
+	Drop()
+}) *Reservation {
+	s := m.Reserve(ctx, b)
+	s.begin(b)
+	return s
+}
+
+func (s *Reservation) begin(b interface{ Cut() }) {
+	s.body = b
+	s.bodies.mu.Lock()
+	defer s.bodies.mu.Unlock()
+	s.bodies.reading[s] = struct{}{}
+}
+
+// Arrived ends the reading of a body. It returns the error of one that was evicted.
+func (s *Reservation) Arrived() error {
+	s.bodies.mu.Lock()
+	defer s.bodies.mu.Unlock()
+	delete(s.bodies.reading, s)
+	if s.evicted {
+		return apierror.Throttled()
+	}
+	return nil
 }
 
 // Reserve returns a reservation for a body that is decoded from another one. The caller

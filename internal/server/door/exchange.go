@@ -106,6 +106,12 @@ func (x *Exchange) End() {
 	exchanges.Put(x)
 }
 
+// Received returns a request that did not arrive over HTTP, with the headers that it would
+// have.
+func Received(remote, host string, secure bool, header http.Header) *Request {
+	return &Request{Remote: remote, Host: host, Secure: secure, web: header}
+}
+
 // Header returns the first value of a header, or nil.
 func (r *Request) Header(name string) []byte {
 	if r.web != nil {

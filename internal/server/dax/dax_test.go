@@ -1,0 +1,611 @@
+package dax
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/cbor"
+	protocol "github.com/stator-db/stator/internal/protocol/dax"
+	"github.com/stator-db/stator/internal/protocol/keys"
+	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/store/pebble"
+)
+
+// nodeTest is a node with a table Orders, whose key is id.
+type nodeTest struct {
+	testing.TB
+	node    *Node
+	service *ops.Service
+	address string
+}
+
+const (
+	accessKey = "AKIADAX"
+	secret    = "the secret of the tests"
+)
+
+func newNodeTest(tb testing.TB, verified bool, change ...func(*NodeOptions)) *nodeTest {
+	tb.Helper()
+	engine, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d, err := db.Open(tb.Context(), engine, db.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	service := ops.New(ops.Parts{DB: d})
+	handler := server.New(service, slog.New(slog.DiscardHandler), 0)
+	o := NodeOptions{Handler: handler, Cluster: "arn:aws:dax:us-east-1:000000000000:cache/test", Now: time.Now}
+	for _, c := range change {
+		c(&o)
+	}
+	if verified {
+		o.Handler = handler.Verified(auth.NewVerifier(testKeys(tb), o.Now, slog.New(slog.DiscardHandler)))
+	}
+	n := &nodeTest{TB: tb, node: NewNode(o), service: service}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n.address = listener.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- n.node.Serve(listener) }()
+	tb.Cleanup(func() {
+		_ = n.node.Close()
+		if err := <-served; !errors.Is(err, ErrClosed) {
+			tb.Errorf("Serve returned %v", err)
+		}
+		if err := errors.Join(d.Close(), engine.Close()); err != nil {
+			tb.Error(err)
+		}
+	})
+	n.http("CreateTable", `{"TableName":"Orders","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`)
+	return n
+}
+
+func testKeys(tb testing.TB) *keys.Set {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "keys.yaml")
+	if err := os.WriteFile(file, []byte("keys:\n  - access_key: "+accessKey+"\n    secret: "+secret+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	set, err := keys.Read(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+// http executes a request as if it came over HTTP.
+func (n *nodeTest) http(operation, body string) string {
+	n.Helper()
+	r, err := ops.Read(operation, []byte(body))
+	if err != nil {
+		n.Fatal(err)
+	}
+	reply, err := n.service.Do(n.Context(), r, new(buffer.Scratch))
+	if err != nil {
+		n.Fatal(err)
+	}
+	return string(reply)
+}
+
+// testClient is a connection of a client.
+type testClient struct {
+	testing.TB
+	net.Conn
+	in *bufio.Reader
+}
+
+func (n *nodeTest) dial() *testClient {
+	n.Helper()
+	c, err := net.Dial("tcp", n.address)
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		n.Fatal(err)
+	}
+	out := &testClient{n.TB, c, bufio.NewReader(c)}
+	out.send(hello())
+	return out
+}
+
+func hello() []byte {
+	b := cbor.AppendText(nil, "J7yne5G")
+	b = cbor.AppendInt(b, 0)
+	b = cbor.AppendText(b, "1")
+	b = cbor.AppendText(cbor.AppendText(cbor.AppendMap(b, 1), "UserAgent"), "test")
+	return cbor.AppendInt(b, 0)
+}
+
+func (c *testClient) send(b []byte) {
+	c.Helper()
+	if _, err := c.Write(b); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// The ids of methods.
+const (
+	methodAuthorize = 1489122155
+	methodEndpoints = 455855874
+	methodKeySchema = -742646399
+	methodListID    = -1230579644
+	methodList      = 670678385
+	methodGetItem   = 263244906
+	methodPutItem   = -2106490455
+)
+
+// call sends a request of encoded arguments, and returns the codes of the error that it is
+// answered with, its message, and the next values of the reply.
+func (c *testClient) call(method int64, args []byte, values int) (codes []int64, message string, reply []byte) {
+	c.Helper()
+	c.send(append(cbor.AppendInt(cbor.AppendInt(nil, 1), method), args...))
+	d := cbor.NewDecoder(c.read(1))
+	list, err := d.Array()
+	if err != nil {
+		c.Fatal(err)
+	}
+	for {
+		more, err := d.Next(&list)
+		if err != nil {
+			c.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		code, err := d.Int()
+		if err != nil {
+			c.Fatal(err)
+		}
+		codes = append(codes, code)
+	}
+	if len(codes) == 0 {
+		return nil, "", c.read(values)
+	}
+	d = cbor.NewDecoder(c.read(2))
+	text, err := d.Text()
+	if err != nil {
+		c.Fatal(err)
+	}
+	return codes, string(text), nil
+}
+
+// read reads values of a reply.
+func (c *testClient) read(n int) []byte {
+	c.Helper()
+	s := cbor.Stream{In: c.in, Limit: 1 << 20, ErrLimit: io.ErrShortBuffer}
+	for range n {
+		if err := s.Read(); err != nil {
+			c.Fatalf("read a reply: %v", err)
+		}
+	}
+	return s.Buffer
+}
+
+func bytesOf(text string) []byte { return cbor.AppendBytes(nil, []byte(text)) }
+
+func (c *testClient) getItem(id string) (codes []int64, message string, reply []byte) {
+	c.Helper()
+	return c.call(methodGetItem, slices.Concat(bytesOf("Orders"), bytesOf(id), cbor.AppendMap(nil, 0)), 1)
+}
+
+// authorization returns the arguments of an authorizeConnection.
+func authorization(key, secret, region string, at time.Time, token string) []byte {
+	date := at.UTC().Format("20060102T150405Z")
+	empty := sha256.Sum256(nil)
+	canonical := sha256.Sum256(fmt.Appendf(nil, "POST\n/\n\nhost:dax.amazonaws.com\nx-amz-date:%s\n\nhost;x-amz-date\n%x", date, empty))
+	text := fmt.Sprintf("AWS4-HMAC-SHA256\n%s\n%s/%s/dax/aws4_request\n%x", date, date[:8], region, canonical)
+	signing := []byte("AWS4" + secret)
+	for _, part := range []string{date[:8], region, "dax", "aws4_request", text} {
+		mac := hmac.New(sha256.New, signing)
+		mac.Write([]byte(part))
+		signing = mac.Sum(nil)
+	}
+	b := cbor.AppendText(nil, key)
+	b = cbor.AppendText(b, hex.EncodeToString(signing))
+	b = cbor.AppendBytes(b, []byte(text))
+	if token == "" {
+		b = cbor.AppendNull(b)
+	} else {
+		b = cbor.AppendText(b, token)
+	}
+	return cbor.AppendText(b, "agent")
+}
+
+func (c *testClient) authorize(args []byte) {
+	c.Helper()
+	c.send(append(cbor.AppendInt(cbor.AppendInt(nil, 1), methodAuthorize), args...))
+}
+
+func TestItems(t *testing.T) {
+	n := newNodeTest(t, false)
+	c := n.dial()
+	n.http("PutItem", `{"TableName":"Orders","Item":{"id":{"S":"a"},"total":{"N":"5"}}}`)
+	if codes, message, reply := c.getItem("a"); codes != nil || !bytes.Contains(reply, []byte{5}) {
+		t.Errorf("getItem: %v %s, reply %x", codes, message, reply)
+	}
+	if codes, message, _ := c.call(methodGetItem, slices.Concat(bytesOf("Missing"), bytesOf("a"), cbor.AppendMap(nil, 0)), 1); len(codes) == 0 || codes[len(codes)-1] != 41 {
+		t.Errorf("getItem of no table: %v %s", codes, message)
+	}
+	// After an error the connection goes on.
+	_, _, list := c.call(methodListID, cbor.AppendText(cbor.AppendArray(nil, 1), "total"), 1)
+	put := slices.Concat(bytesOf("Orders"), bytesOf("b"), cbor.AppendBytes(nil, cbor.AppendInt(slices.Clone(list), 7)), cbor.AppendMap(nil, 0))
+	if codes, message, _ := c.call(methodPutItem, put, 1); codes != nil {
+		t.Fatalf("putItem: %v %s", codes, message)
+	}
+	if got := n.http("GetItem", `{"TableName":"Orders","Key":{"id":{"S":"b"}}}`); got != `{"Item":{"id":{"S":"b"},"total":{"N":"7"}}}` {
+		t.Errorf("the item is %s", got)
+	}
+	if _, _, reply := c.call(methodKeySchema, bytesOf("Orders"), 1); !bytes.Contains(reply, []byte("id")) {
+		t.Errorf("the key is %x", reply)
+	}
+	if _, _, names := c.call(methodList, list, 1); !bytes.Contains(names, []byte("total")) {
+		t.Errorf("the names are %x", names)
+	}
+	if shapes := n.service.Shapes().Shapes; len(shapes) < 2 {
+		t.Errorf("requests are not counted by their shape: %+v", shapes)
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	now := time.Now()
+	wrong := func(args []byte, at int) []byte { args[at] ^= 1; return args }
+	for _, c := range []struct {
+		name string
+		args []byte // nil: the client does not authenticate
+		want int64  // the last code; 0 if there is none
+	}{
+		{"the right key", authorization(accessKey, secret, "us-east-1", now, ""), 0},
+		{"another region", authorization(accessKey, secret, "eu-west-1", now, ""), 0},
+		{"no authentication", nil, 33},
+		{"another secret", authorization(accessKey, "wrong", "us-east-1", now, ""), 32},
+		{"an unknown key", authorization("AKIANOBODY", secret, "us-east-1", now, ""), 32},
+		{"an old date", authorization(accessKey, secret, "us-east-1", now.Add(-16*time.Minute), ""), 32},
+		{"a future date", authorization(accessKey, secret, "us-east-1", now.Add(16*time.Minute), ""), 32},
+		{"a changed string", wrong(authorization(accessKey, secret, "us-east-1", now, ""), 150), 32},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNodeTest(t, true)
+			conn := n.dial()
+			if c.args != nil {
+				conn.authorize(c.args)
+			}
+			for _, call := range []func() ([]int64, string, []byte){
+				func() ([]int64, string, []byte) { return conn.getItem("a") },
+				func() ([]int64, string, []byte) { return conn.call(methodEndpoints, nil, 1) },
+			} {
+				codes, message, _ := call()
+				got := int64(0)
+				if len(codes) > 0 {
+					got = codes[len(codes)-1]
+				}
+				if got != c.want {
+					t.Errorf("codes %v (%s), want %d", codes, message, c.want)
+				}
+			}
+			if c.want != 0 { // another attempt helps
+				conn.authorize(authorization(accessKey, secret, "us-east-1", now, ""))
+				if codes, message, _ := conn.getItem("a"); codes != nil {
+					t.Errorf("after another attempt: %v %s", codes, message)
+				}
+			}
+		})
+	}
+}
+
+// An authentication is valid for five minutes.
+func TestAuthenticationExpires(t *testing.T) {
+	start := time.Now()
+	clock := start
+	n := newNodeTest(t, true, func(o *NodeOptions) { o.Now = func() time.Time { return clock } })
+	c := n.dial()
+	c.authorize(authorization(accessKey, secret, "us-east-1", start, ""))
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Fatalf("%v %s", codes, message)
+	}
+	clock = start.Add(5*time.Minute - time.Second)
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Fatalf("%v %s", codes, message)
+	}
+	clock = start.Add(5 * time.Minute)
+	if codes, _, _ := c.getItem("a"); !slices.Equal(codes, []int64{4, 23, 31, 33}) {
+		t.Errorf("after five minutes: %v", codes)
+	}
+	c.authorize(authorization(accessKey, secret, "us-east-1", clock, ""))
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Errorf("%v %s", codes, message)
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	lookups := 0
+	lookup := func(_ context.Context, host string) ([]net.IP, error) {
+		lookups++
+		if host == "nowhere.internal" {
+			return nil, errors.New("no such host")
+		}
+		return []net.IP{net.ParseIP("fd00::1"), net.ParseIP("10.1.2.3")}, nil
+	}
+	local := &net.TCPAddr{IP: net.ParseIP("127.0.0.1"), Port: 8111}
+	for _, c := range []struct {
+		name, advertise string
+		others          []string
+		want            string
+	}{
+		{"the address that was dialed", "", nil, "127.0.0.1/7f000001:8111 leader"},
+		{"a host and a port", "dax.internal:9000", nil, "dax.internal/0a010203:9000 leader"},
+		{"a host alone", "dax.internal", nil, "dax.internal/0a010203:8111 leader"},
+		{"an IPv6 address", "[::1]:9000", nil, "::1/00000000000000000000000000000001:9000 leader"},
+		{"other nodes", "", []string{"10.0.0.2:8111", "127.0.0.1:8111", "nowhere.internal:1"}, "127.0.0.1/7f000001:8111 leader, 10.0.0.2/0a000002:8111"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := NewNode(NodeOptions{Advertise: c.advertise, Others: c.others, Lookup: lookup})
+			reply, err := n.endpoints(t.Context(), local)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range reply.Nodes {
+				text := fmt.Sprintf("%s/%x:%d", e.Hostname, e.Address, e.Port)
+				if e.Leader {
+					text += " leader"
+				}
+				got = append(got, text)
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("nodes are %s, want %s", strings.Join(got, ", "), c.want)
+			}
+		})
+	}
+	n := NewNode(NodeOptions{Advertise: "dax.internal:9000", Lookup: lookup})
+	lookups = 0
+	for range 5 {
+		if _, err := n.endpoints(t.Context(), local); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lookups != 1 {
+		t.Errorf("%d lookups of one name, want 1", lookups)
+	}
+}
+
+func TestAttributeLists(t *testing.T) {
+	a := newAttributeLists()
+	one, err := a.id([]string{"a", "bc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range [][]string{{"ab", "c"}, {"bc", "a"}, {"a"}} {
+		if id, err := a.id(other); err != nil || id == one {
+			t.Errorf("the id of %q is %d, %v", other, id, err)
+		}
+	}
+	if id, err := a.id([]string{"a", "bc"}); err != nil || id != one {
+		t.Errorf("the id has changed from %d to %d, %v", one, id, err)
+	}
+	if names, err := a.find(one); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
+		t.Errorf("the names are %q, %v", names, err)
+	}
+	for _, id := range []int64{-1, 0, 1, 99} {
+		if _, err := a.find(id); err == nil {
+			t.Errorf("there is a list %d", id)
+		}
+	}
+	if _, err := a.id([]string{""}); err == nil {
+		t.Error("an empty name is accepted")
+	}
+	a.maxBytes = a.bytes + 1000
+	for i := range 100 {
+		if _, err = a.id([]string{"n" + strconv.Itoa(i)}); err != nil {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "LimitExceededException") {
+		t.Errorf("the memory of lists has no bound: %v", err)
+	}
+	if _, err := a.id([]string{"a", "bc"}); err != nil {
+		t.Errorf("a known list after the bound: %v", err)
+	}
+}
+
+// With too many connections an idle one makes room for the next.
+func TestConnectionLimit(t *testing.T) {
+	n := newNodeTest(t, false, func(o *NodeOptions) { o.MaxConns = 3 })
+	var all []*testClient
+	for range 6 {
+		c := n.dial()
+		if codes, message, _ := c.getItem("a"); codes != nil {
+			t.Fatalf("%v %s", codes, message)
+		}
+		all = append(all, c)
+		for deadline := time.Now().Add(time.Minute); n.node.idleConns() == 0 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+	}
+	if open := n.node.Connections(); open > 3 {
+		t.Errorf("%d connections are open", open)
+	}
+	closed := 0
+	for _, c := range all[:5] {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := c.in.ReadByte(); errors.Is(err, io.EOF) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			closed++
+		}
+	}
+	if closed != 3 {
+		t.Errorf("%d idle connections were closed, want 3", closed)
+	}
+}
+
+// idleConns counts the connections that wait for a request.
+func (n *Node) idleConns() (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		c.mu.Lock()
+		if c.state == idle {
+			count++
+		}
+		c.mu.Unlock()
+	}
+	return count
+}
+
+// Shutdown closes idle connections, and does not wait for them.
+func TestShutdown(t *testing.T) {
+	n := newNodeTest(t, false)
+	c := n.dial()
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Fatalf("%v %s", codes, message)
+	}
+	if err := n.node.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.in.ReadByte(); err == nil {
+		t.Error("the connection is open")
+	}
+	if n.node.Connections() != 0 {
+		t.Error("connections are left")
+	}
+}
+
+// malformedStreams is how many malformed streams are sent; STATOR_DAX_STREAMS raises it.
+const malformedStreams = 5_000
+
+// Malformed streams end their connection or are answered with an error. They neither
+// stop the node nor hold memory.
+func TestMalformedStreams(t *testing.T) {
+	streams := malformedStreams
+	if text := os.Getenv("STATOR_DAX_STREAMS"); text != "" {
+		var err error
+		if streams, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := newNodeTest(t, false)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	valid := validRequests()
+	before := -1
+	for i := range streams {
+		stream := malformed(r, valid)
+		ours, theirs := net.Pipe()
+		c := newConn(n.node, theirs)
+		n.node.mu.Lock()
+		n.node.conns[c] = struct{}{}
+		n.node.mu.Unlock()
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.serve() }()
+		go func() { _, _ = io.Copy(io.Discard, ours) }()
+		_, _ = ours.Write(stream)
+		_ = ours.Close()
+		<-ended
+		if i == streams/10 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before+20 {
+		t.Errorf("%d goroutines are left of %d", after, before)
+	}
+	if n.node.Connections() != 0 {
+		t.Errorf("%d connections are left", n.node.Connections())
+	}
+	if lists, bytes := n.node.lists.size(); bytes > maxListBytes {
+		t.Errorf("%d attribute lists have %d bytes", lists, bytes)
+	}
+	c := n.dial()
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Errorf("the node does not answer any more: %v %s", codes, message)
+	}
+}
+
+func validRequests() [][]byte {
+	request := func(method int64, args ...[]byte) []byte {
+		return append(cbor.AppendInt(cbor.AppendInt(nil, 1), method), slices.Concat(args...)...)
+	}
+	return [][]byte{
+		hello(),
+		request(methodEndpoints),
+		request(methodKeySchema, bytesOf("Orders")),
+		request(methodListID, cbor.AppendText(cbor.AppendText(cbor.AppendArray(nil, 2), "a"), "b")),
+		request(methodList, cbor.AppendInt(nil, 2)),
+		request(methodAuthorize, authorization(accessKey, secret, "us-east-1", time.Now(), "")),
+		request(methodGetItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendMap(nil, 0)),
+		request(methodGetItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendInt(cbor.AppendInt(cbor.AppendMap(nil, 1), 3), 1)),
+		request(methodPutItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendBytes(nil, cbor.AppendInt(nil, 1)), cbor.AppendMap(nil, 0)),
+		request(-1875390620, bytesOf("Orders"), cbor.AppendMap(nil, 0)),
+	}
+}
+
+// malformed returns requests with changed, missing and added bytes.
+func malformed(r *rand.Rand, valid [][]byte) []byte {
+	var out []byte
+	if r.IntN(10) > 0 {
+		out = append(out, valid[0]...)
+	}
+	for range 1 + r.IntN(4) {
+		out = append(out, valid[r.IntN(len(valid))]...)
+	}
+	for range 1 + r.IntN(6) {
+		at := r.IntN(len(out))
+		switch r.IntN(5) {
+		case 0:
+			out[at] = byte(r.Uint32())
+		case 1:
+			out[at] ^= 1 << r.IntN(8)
+		case 2:
+			out = slices.Insert(out, at, byte(r.Uint32()), byte(r.Uint32()))
+		case 3: // a length that the stream does not have
+			out = slices.Insert(out, at, []byte{0x5b, 0x7b, 0x9b, 0xbb}[r.IntN(4)], 0, 0, 0, 1, 0, 0, 0, 0)
+		default:
+			out = out[:max(1, at)]
+		}
+	}
+	return out
+}
+
+// A request whose memory is not free is answered with an error, and its reservation ends.
+func TestLargeRequestsAreReserved(t *testing.T) {
+	n := newNodeTest(t, false)
+	c := n.dial()
+	large := bytes.Repeat([]byte{'x'}, 300_000)
+	_, _, list := c.call(methodListID, cbor.AppendText(cbor.AppendArray(nil, 1), "text"), 1)
+	value := cbor.AppendText(slices.Clone(list), string(large))
+	for range 3 {
+		if codes, message, _ := c.call(methodPutItem, slices.Concat(bytesOf("Orders"), bytesOf("big"), cbor.AppendBytes(nil, value), cbor.AppendMap(nil, 0)), 1); codes != nil {
+			t.Fatalf("%v %s", codes, message)
+		}
+	}
+	if codes, message, reply := c.getItem("big"); codes != nil || len(reply) < len(large) {
+		t.Errorf("%v %s, %d bytes", codes, message, len(reply))
+	}
+}
+
+var _ protocol.Catalog = nodeCatalog{}
