@@ -121,8 +121,11 @@ func testKeys(t *testing.T) *stator.Keys {
 // sign signs a request with the key of testKeys.
 func sign(r *http.Request, body []byte) error {
 	service := "dynamodb"
-	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "AnyScaleFrontendService.") {
+	switch target, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); target {
+	case "AnyScaleFrontendService":
 		service = "application-autoscaling"
+	case "AmazonDAXV3":
+		service = "dax"
 	}
 	sum := sha256.Sum256(body)
 	credentials := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}

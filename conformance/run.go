@@ -102,7 +102,7 @@ func (r *run) send(ctx context.Context, operation, body string, headers [][2]str
 	}
 	req.Header.Set("X-Amz-Target", target)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	if strings.HasPrefix(target, "AnyScaleFrontendService.") {
+	if strings.HasPrefix(target, "AnyScaleFrontendService.") || strings.HasPrefix(target, "AmazonDAXV3.") {
 		req.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	}
 	replace(req.Header, headers)

@@ -4,6 +4,7 @@
 //	go run ./serving --in ../node node --test
 //	go run ./serving --throttle --in ../node node --test throttle
 //	go run ./serving --keys --in ../node node --test keys
+//	go run ./serving --dax --in ../dax node --test test
 package main
 
 import (
@@ -24,18 +25,19 @@ func main() {
 	in := flag.String("in", ".", "folder to run the command in")
 	throttle := flag.Bool("throttle", false, "start stator with --throttle")
 	keys := flag.Bool("keys", false, "start stator with --keys, and give the command the key; otherwise any credentials are accepted")
+	dax := flag.Bool("dax", false, "serve clients of DAX too, and give the command the address as DAX_ENDPOINT and the binary as STATOR")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "serving: the command is missing")
 		os.Exit(2)
 	}
-	if err := serving(*in, *throttle, *keys, flag.Args()); err != nil {
+	if err := serving(*in, *throttle, *keys, *dax, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "serving: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func serving(in string, throttle, keys bool, command []string) (err error) {
+func serving(in string, throttle, keys, dax bool, command []string) (err error) {
 	folder, err := os.MkdirTemp("", "stator-clients-")
 	if err != nil {
 		return err
@@ -56,7 +58,10 @@ func serving(in string, throttle, keys bool, command []string) (err error) {
 		}
 		args = append(args, "--keys", file)
 	}
-	endpoint, stop, err := start(binary, args)
+	if dax {
+		args = append(args, "--dax", "127.0.0.1:0", "--dax-mode", "off") // as over HTTP, so that replies can be compared
+	}
+	endpoint, accelerated, stop, err := start(binary, args, dax)
 	if err != nil {
 		return err
 	}
@@ -66,6 +71,9 @@ func serving(in string, throttle, keys bool, command []string) (err error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = in, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+endpoint,
 		"AWS_ACCESS_KEY_ID="+key.AccessKey, "AWS_SECRET_ACCESS_KEY="+key.Secret, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1")
+	if dax {
+		cmd.Env = append(cmd.Env, "DAX_ENDPOINT="+accelerated, "STATOR="+binary)
+	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 	}
@@ -86,28 +94,37 @@ func makeKey(binary, file string) (key newKey, err error) {
 	return key, json.Unmarshal(output, &key)
 }
 
-// start starts stator and waits until it prints its address. stop stops it.
-func start(binary string, args []string) (endpoint string, stop func() error, err error) {
+// start starts stator and waits until it prints its address, and that for clients of DAX.
+// stop stops it.
+func start(binary string, args []string, dax bool) (endpoint, accelerated string, stop func() error, err error) {
 	server := exec.Command(binary, append([]string{"serve", "--in-memory", "--addr", "127.0.0.1:0", "--log", "warn"}, args...)...)
 	stderr, err := server.StderrPipe()
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	if err := server.Start(); err != nil {
-		return "", nil, fmt.Errorf("start stator: %w", err)
+		return "", "", nil, fmt.Errorf("start stator: %w", err)
 	}
 	output := bufio.NewReader(stderr)
 	line, err := output.ReadString('\n')
 	endpoint, found := strings.CutPrefix(strings.TrimSpace(line), "stator listens on ")
 	if err != nil || !found {
-		return "", nil, errors.Join(fmt.Errorf("stator printed %q", line), server.Process.Kill(), server.Wait())
+		return "", "", nil, errors.Join(fmt.Errorf("stator printed %q", line), server.Process.Kill(), server.Wait())
+	}
+	for dax && accelerated == "" {
+		if line, err = output.ReadString('\n'); err != nil {
+			return "", "", nil, errors.Join(errors.New("stator printed no address for DAX"), server.Process.Kill(), server.Wait())
+		}
+		if text, ok := strings.CutPrefix(line, "DAX clients connect to "); ok {
+			accelerated, _, _ = strings.Cut(text, ",")
+		}
 	}
 	passed := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(os.Stderr, output)
 		passed <- err
 	}()
-	return endpoint, func() error {
+	return endpoint, accelerated, func() error {
 		if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
