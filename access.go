@@ -1,6 +1,8 @@
 package stator
 
 import (
+	"sync"
+
 	accesskeys "github.com/stator-db/stator/internal/protocol/keys"
 	"github.com/stator-db/stator/internal/protocol/principals"
 )
@@ -11,12 +13,17 @@ type Access struct {
 	Files int // files of principals and policies
 }
 
+// reloading is held while access is read again, so that the keys and the policies are of one reading.
+var reloading sync.Mutex
+
 // ReloadAccess reads the files of keys and of policies again; each may be nil. It replaces both or,
 // after an error, neither: a new key is never used with the policies of before. Requests in flight
 // are not disturbed.
 func ReloadAccess(k *Keys, p *Policies) (a Access, err error) {
 	var set *accesskeys.Set
 	var who *principals.Set
+	reloading.Lock()
+	defer reloading.Unlock()
 	if k != nil {
 		if set, err = accesskeys.Read(k.path); err != nil {
 			return Access{}, err

@@ -38,13 +38,16 @@ func newCachedServer(t *testing.T, c *stator.Cache) *cachedServer {
 }
 
 // send returns the body of a reply, and its header X-Stator-Cache.
-func (s *cachedServer) send(target, body string) (reply, use string) {
+func (s *cachedServer) send(target, body string, header ...string) (reply, use string) {
 	s.Helper()
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("X-Amz-Date", "20260101T000000Z")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=any")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	text, err := io.ReadAll(w.Body)
@@ -78,14 +81,18 @@ func TestCacheOverHTTP(t *testing.T) {
 			t.Errorf("%d %s: %s %s, want %s %s", i, step.target, use, reply, step.use, step.reply)
 		}
 	}
+	s.send("DynamoDB_20120810.PutItem", `{"TableName":"Items","Item":{"pk":{"S":"large"},"text":{"S":"`+strings.Repeat("large ", 2000)+`"}}}`)
+	if _, use := s.send("DynamoDB_20120810.GetItem", `{"TableName":"Items","Key":{"pk":{"S":"large"}}}`, "Accept-Encoding", "gzip"); use != "hit" {
+		t.Errorf("a compressed reply has the use %q", use)
+	}
 	s.now.Add(int64(time.Minute))
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
 	text := w.Body.String()
 	for _, want := range []string{
-		"dax_item_cache_hits_total 2\n", "dax_item_cache_misses_total 1\n", "dax_query_cache_hits_total 1\n", "dax_query_cache_misses_total 1\n",
-		"dax_total_request_count_total 9\n", "dax_error_request_count_total 1\n", "dax_fault_request_count_total 0\n", "dax_evicted_size_total 0\n",
-		"stator_dax_cache_entries 2\n", `stator_dax_cache_served_age_seconds_bucket{le="1"} 3` + "\n",
+		"dax_item_cache_hits_total 3\n", "dax_item_cache_misses_total 1\n", "dax_query_cache_hits_total 1\n", "dax_query_cache_misses_total 1\n",
+		"dax_total_request_count_total 11\n", "dax_error_request_count_total 1\n", "dax_fault_request_count_total 0\n", "dax_evicted_size_total 0\n",
+		"stator_dax_cache_entries 3\n", `stator_dax_cache_served_age_seconds_bucket{le="1"} 4` + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics have no %q", want)
@@ -111,7 +118,7 @@ func TestCacheOverHTTP(t *testing.T) {
 		t.Errorf("AWS/DynamoDB has %s", listed)
 	}
 	for dimensions, want := range map[string]string{
-		`[{"Name":"ClusterId","Value":"stator"}]`: `"Sum":2`,
+		`[{"Name":"ClusterId","Value":"stator"}]`: `"Sum":3`,
 		`[{"Name":"ClusterId","Value":"other"}]`:  `"Datapoints":[]`,
 		`[{"Name":"TableName","Value":"Items"}]`:  `"Datapoints":[]`,
 		`[]`:                                      `"Datapoints":[]`,

@@ -152,12 +152,12 @@ func (p *daxPorts) announce(w io.Writer) {
 	for i, l := range p.listeners {
 		text := ""
 		if p.flags.advertise != "" {
-			text = " (clients are told " + p.flags.advertise + ")"
+			text = " (advertised as " + p.flags.advertise + ")"
 		}
 		fmt.Fprintf(w, "DAX clients connect to %s://%s%s, cluster %s\n", p.schemes[i], l.Addr(), text, p.flags.cluster)
 	}
 	if len(p.flags.nodes) > 0 && len(p.listeners) > 0 {
-		fmt.Fprintf(w, "DAX clients are told of the nodes %s\n", strings.Join(p.flags.nodes, ", "))
+		fmt.Fprintf(w, "other DAX nodes: %s\n", strings.Join(p.flags.nodes, ", "))
 	}
 }
 

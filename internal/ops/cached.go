@@ -256,13 +256,19 @@ func (s *Service) readRange(ctx context.Context, r *reading) (p db.Page, hit boo
 		return p, false, err
 	}
 	result := &cache.Page{}
+	memory := buffer.TallyOf(ctx, maxPageItems, db.MaxPageBytes+item.MaxSize)
 	plan := r.plan
 	plan.Take = func(it item.Item) error {
-		shown := item.Item(bytes.Clone(project(it, r.paths)))
-		result.Items = append(result.Items, shown)
+		shown := project(it, r.paths)
+		if result != nil && memory.Add(1, len(shown)) {
+			shown = bytes.Clone(shown)
+			result.Items = append(result.Items, shown)
+		} else {
+			result = nil // without memory for a copy, the page is not cached
+		}
 		return r.add(shown)
 	}
-	if p, err = s.DB.Range(ctx, plan); err != nil {
+	if p, err = s.DB.Range(ctx, plan); err != nil || result == nil {
 		read.Cancel()
 		return p, false, err
 	}

@@ -362,6 +362,29 @@ func TestAttributesOfCompiledRequests(t *testing.T) {
 	}
 }
 
+// A caller who may do nothing with a cluster may not know of its tables.
+func TestPermitCluster(t *testing.T) {
+	const cluster = "arn:aws:dax:us-east-1:000000000000:cache/mine"
+	for _, c := range []struct {
+		name, statements string
+		allowed          bool
+	}{
+		{"one action", `{"Effect":"Allow","Action":"dax:Scan","Resource":"` + cluster + `"}`, true},
+		{"transactions only", `{"Effect":"Allow","Action":"dax:PutItem","Resource":"*","Condition":{"StringEquals":{"dax:EnclosingOperation":"TransactWriteItems"}}}`, true},
+		{"another cluster", `{"Effect":"Allow","Action":"dax:*","Resource":"` + cluster + `2"}`, false},
+		{"tables only", `{"Effect":"Allow","Action":"dynamodb:*","Resource":"*"}`, false},
+		{"all denied", `{"Effect":"Allow","Action":"dax:*","Resource":"*"},{"Effect":"Deny","Action":"dax:*","Resource":"*"}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAccessTest(t, c.statements)
+			ctx := WithCaller(t.Context(), Caller{Region: "us-east-1", Identity: a.identity, Cluster: cluster})
+			if err := a.s.PermitCluster(ctx, cluster, ""); (err == nil) != c.allowed || err != nil && !strings.Contains(err.Error(), "AccessDenied") {
+				t.Errorf("error %v, want allowed %v", err, c.allowed)
+			}
+		})
+	}
+}
+
 // What is written down of a request has nothing of its compiled expressions, which have values.
 func TestAuditOfCompiledRequests(t *testing.T) {
 	tt := newTableTest(t, 0)

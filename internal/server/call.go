@@ -10,6 +10,7 @@ import (
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/keys"
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 )
@@ -78,6 +79,9 @@ func (h *Handler) call(ctx context.Context, c *Call, of *apiRequest, a *door.Rep
 		caller.Used = of.trace.used
 	}
 	ctx = ops.WithCaller(ctx, caller)
+	if err := h.service.PermitCluster(ctx, c.Cluster, c.Operation); err != nil { // before it says which tables exist
+		return err
+	}
 	if h.throughCache.dax {
 		ctx = ops.ThroughCache(ctx)
 	}
@@ -127,6 +131,44 @@ func (h *Handler) Authenticate(c *auth.Connection) (auth.Signer, error) {
 		err = h.access.checkRegion(signer)
 	}
 	return signer, err
+}
+
+// Keys returns the keys that connections are authenticated with: another set after they were
+// replaced, and nil if any credentials are accepted.
+func (h *Handler) Keys() *keys.Set {
+	if h.verifier == nil {
+		return nil
+	}
+	return h.verifier.Keys()
+}
+
+// PermitCluster checks that the client of a connection may do something with the items behind a
+// DAX cluster.
+func (h *Handler) PermitCluster(ctx context.Context, from *door.Request, a *door.Reply, signer auth.Signer, cluster, operation string) error {
+	if h.access == nil {
+		return nil
+	}
+	a.ID = newID()
+	caller, err := h.access.caller(from, a, signer)
+	if err != nil {
+		return err
+	}
+	return h.service.PermitCluster(ops.WithCaller(ctx, caller), cluster, operation)
+}
+
+// ConnectionRejected counts an authentication of a connection that failed, and writes it down.
+func (h *Handler) ConnectionRejected(ctx context.Context, from *door.Request, arrived time.Time, err error) {
+	a := door.Reply{ID: newID()}
+	of := apiRequest{operation: "AuthorizeConnection", arrived: arrived}
+	fault := h.faultOf(ctx, &a, of.operation, err)
+	if fault == nil { // the server is closing
+		return
+	}
+	h.count(fault, &of)
+	of.failed(fault.Code, fault.Message)
+	if a.Status = fault.Status; h.auditLog != nil {
+		h.auditOther(&of, from, &a, sourceDAX)
+	}
 }
 
 // Authenticates reports whether connections must be authenticated.

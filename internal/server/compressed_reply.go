@@ -67,5 +67,5 @@ func encodeReply(a *door.Reply, c coding.Coding) {
 	}
 	a.Write(append(a.Memory.Exactly(len(encoded)), encoded...))
 	a.Room.Leave(cap(a.Body))
-	a.Checksum, a.More = crc32.ChecksumIEEE(a.Body), codingHeaders[c]
+	a.Checksum, a.More = crc32.ChecksumIEEE(a.Body), append(a.More, codingHeaders[c]...)
 }

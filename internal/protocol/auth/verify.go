@@ -67,6 +67,9 @@ func (v *Verifier) Replace(set *keys.Set) {
 	v.current.Store(&verifierKeys{set: set, cache: newSigningKeys(), nobody: &keys.Key{Secret: keys.NewSecret(rand.Text())}})
 }
 
+// Keys returns the keys. It is another set after Replace.
+func (v *Verifier) Keys() *keys.Set { return v.current.Load().set }
+
 // workspace is the memory for one verification.
 type workspace struct {
 	text     []byte

@@ -16,7 +16,14 @@ func (r *requestReader) endpoints() error {
 	return nil
 }
 
+// maxAuthorization is how long the arguments of an authentication are at most. A session token
+// has up to 4 KiB.
+const maxAuthorization = 16 << 10
+
 func (r *requestReader) authorizeConnection() error {
+	if len(r.Rest()) > maxAuthorization {
+		return apierror.Serialization("The arguments of an authentication have more than %d bytes", maxAuthorization)
+	}
 	in := new(Authorization)
 	r.out.In = in
 	for _, into := range []*string{&in.AccessKey, &in.Signature} {

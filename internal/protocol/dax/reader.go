@@ -52,7 +52,7 @@ func (r *Reader) Wait() error {
 }
 
 // keptBuffer is how large a buffer may be to be used for the next request.
-const keptBuffer = 64 << 10
+const keptBuffer = 8 << 10
 
 // begin prepares the buffer for values of a total size.
 func (r *Reader) begin(limit int, tooLarge error) {

@@ -104,7 +104,8 @@ func (c *clientConn) next() error {
 	if !c.wait() {
 		return net.ErrClosed
 	}
-	if err := c.nc.SetDeadline(time.Now().Add(idleTime)); err != nil {
+	idle, reading := c.patience()
+	if err := c.nc.SetDeadline(time.Now().Add(idle)); err != nil {
 		return err
 	}
 	if err := c.reader.Wait(); err != nil {
@@ -114,7 +115,7 @@ func (c *clientConn) next() error {
 		return net.ErrClosed
 	}
 	arrived := time.Now()
-	if err := c.nc.SetReadDeadline(arrived.Add(readTime)); err != nil {
+	if err := c.nc.SetReadDeadline(arrived.Add(reading)); err != nil {
 		return err
 	}
 	defer c.release()
@@ -135,6 +136,15 @@ func (c *clientConn) next() error {
 		}
 	}
 	return err
+}
+
+// patience returns how long a connection may be idle, and how long a request may take to arrive: less
+// as long as it is not authenticated.
+func (c *clientConn) patience() (idle, reading time.Duration) {
+	if c.node.options.Handler.Authenticates() && c.auth.until.IsZero() {
+		return readTime, helloTime
+	}
+	return idleTime, readTime
 }
 
 // wait notes that the connection is idle. It reports false if it is to end.
@@ -213,7 +223,7 @@ func (c *clientConn) release() {
 	c.held, c.size = nil, 0
 	c.reply.Room.Release()
 	c.reply = door.Reply{}
-	if cap(c.out) > buffer.Small {
+	if cap(c.out) > idleBytes {
 		c.out = nil
 	}
 }
@@ -234,7 +244,7 @@ func (c *clientConn) send(reply []byte) error {
 func (c *clientConn) answer(raw protocol.Raw, arrived time.Time) []byte {
 	switch raw.Operation() {
 	case protocol.AuthorizeConnection:
-		c.authenticate(raw)
+		c.authenticate(raw, arrived)
 		return nil
 	case protocol.ListEndpoints, protocol.KeySchemaOf, protocol.AttributeListNames, protocol.AttributeListIDOf:
 		return c.answerOwn(raw)
@@ -243,20 +253,37 @@ func (c *clientConn) answer(raw protocol.Raw, arrived time.Time) []byte {
 }
 
 // authenticate verifies a signature. If it is wrong, the requests after it fail.
-func (c *clientConn) authenticate(raw protocol.Raw) {
+func (c *clientConn) authenticate(raw protocol.Raw, arrived time.Time) {
+	h := c.node.options.Handler
+	c.auth = authentication{keys: h.Keys()} // before, so that keys that are replaced meanwhile are noticed
 	request, err := raw.Decode(nodeCatalog{c.node})
-	if err != nil {
-		c.auth = authentication{err: err}
-		return
+	if err == nil {
+		err = c.verify(request.In.(*protocol.Authorization))
 	}
-	in := request.In.(*protocol.Authorization)
+	if c.auth.err = err; err != nil {
+		h.ConnectionRejected(c.node.ctx, c.from, arrived, err)
+	}
+}
+
+// verify verifies a signature, and notes who has signed, and for how long.
+func (c *clientConn) verify(in *protocol.Authorization) (err error) {
+	c.auth.signer, err = c.node.options.Handler.Authenticate(&auth.Connection{
+		AccessKey: in.AccessKey, Signature: in.Signature, StringToSign: in.StringToSign, Token: in.SessionToken,
+	})
+	if err != nil {
+		return err
+	}
 	if in.UserAgent != "" {
 		c.agent.Set("User-Agent", in.UserAgent)
 	}
-	c.auth.signer, c.auth.err = c.node.options.Handler.Authenticate(&auth.Connection{
-		AccessKey: in.AccessKey, Signature: in.Signature, StringToSign: in.StringToSign, Token: in.SessionToken,
-	})
 	c.auth.until = c.node.options.Now().Add(authTime)
+	if c.auth.keys == nil {
+		return nil
+	}
+	if k := c.auth.keys.Find(c.auth.signer.AccessKey); k != nil && k.Temporary() && k.Expires.Before(c.auth.until) {
+		c.auth.until = k.Expires
+	}
+	return nil
 }
 
 // unauthenticated returns the error of a client that may not send requests now.
@@ -264,12 +291,14 @@ func (c *clientConn) unauthenticated() error {
 	switch {
 	case !c.node.options.Handler.Authenticates():
 		return nil
-	case c.auth.err != nil:
+	case c.auth.err != nil && c.auth.keys == c.node.options.Handler.Keys():
 		return c.auth.err
 	case c.auth.until.IsZero():
 		return authenticationRequired("The connection is not authenticated.")
 	case !c.node.options.Now().Before(c.auth.until):
 		return authenticationRequired("The authentication of the connection has expired.")
+	case c.auth.keys != c.node.options.Handler.Keys():
+		return authenticationRequired("The access keys were replaced.")
 	}
 	return nil
 }
@@ -296,6 +325,11 @@ func (c *clientConn) answerOwn(raw protocol.Raw) []byte {
 func (c *clientConn) ownReply(raw protocol.Raw) ([]byte, error) {
 	if err := c.unauthenticated(); err != nil {
 		return nil, err
+	}
+	if raw.Operation() != protocol.ListEndpoints {
+		if err := c.node.options.Handler.PermitCluster(c.node.ctx, c.from, &c.reply, c.auth.signer, c.node.options.Cluster, ""); err != nil {
+			return nil, err
+		}
 	}
 	request, err := raw.Decode(nodeCatalog{c.node})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package dax serves the protocol of DynamoDB Accelerator: its connections, their
-// authentication and the nodes that they are told.
+// authentication and the addresses of the nodes.
 //
 // Package protocol/dax reads and writes the bytes. Requests to items are answered by package
 // server, as those over HTTP are.
@@ -16,6 +16,7 @@ import (
 
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/keys"
 	"github.com/stator-db/stator/internal/server"
 )
 
@@ -44,6 +45,9 @@ type NodeOptions struct {
 
 // DefaultConns is how many connections a node accepts if nothing else is configured.
 const DefaultConns = 4096
+
+// idleBytes is how much memory for replies an idle connection keeps.
+const idleBytes = 4 << 10
 
 // The timeouts of a connection.
 const (
@@ -264,6 +268,7 @@ func (n *Node) Metrics() []metrics.Metric {
 // authentication is what a connection knows of its client.
 type authentication struct {
 	signer auth.Signer
+	keys   *keys.Set // that it was verified with; nil without verification
 	until  time.Time
 	err    error // of the last attempt
 }

@@ -319,6 +319,44 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// An authentication has few bytes, so that a client without a key cannot make the server keep many.
+func TestLargeAuthentication(t *testing.T) {
+	n := newNodeTest(t, true)
+	c := n.dial()
+	args := authorization(accessKey, secret, "us-east-1", time.Now(), strings.Repeat("t", 1<<20))
+	c.authorize(args)
+	for range 2 {
+		if codes, message, _ := c.getItem("a"); codes == nil || len(message) > 1000 {
+			t.Errorf("codes %v, a message of %d bytes", codes, len(message))
+		}
+	}
+}
+
+// When the keys are replaced, connections must authenticate again, and fail if their key is removed.
+func TestRevokedKeys(t *testing.T) {
+	set := testKeys(t)
+	verifier := auth.NewVerifier(set, time.Now, slog.New(slog.DiscardHandler))
+	n := newNodeTest(t, false, func(o *NodeOptions) { o.Handler = o.Handler.Verified(verifier) })
+	c := n.dial()
+	c.authorize(authorization(accessKey, secret, "us-east-1", time.Now(), ""))
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Fatalf("%v %s", codes, message)
+	}
+	verifier.Replace(testKeys(t)) // the same keys
+	if codes, _, _ := c.getItem("a"); !slices.Equal(codes, []int64{4, 23, 31, 33}) {
+		t.Errorf("after the keys were replaced: %v", codes)
+	}
+	c.authorize(authorization(accessKey, secret, "us-east-1", time.Now(), ""))
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Errorf("after it authenticated again: %v %s", codes, message)
+	}
+	verifier.Replace(keys.NewSet())
+	c.authorize(authorization(accessKey, secret, "us-east-1", time.Now(), ""))
+	if codes, _, _ := c.getItem("a"); codes == nil || codes[len(codes)-1] != 32 {
+		t.Errorf("with a key that was removed: %v", codes)
+	}
+}
+
 // An authentication is valid for five minutes.
 func TestAuthenticationExpires(t *testing.T) {
 	start := time.Now()

@@ -31,7 +31,7 @@ func (n *Node) endpoints(ctx context.Context, local net.Addr) (*protocol.Endpoin
 			if i == 0 {
 				return nil, err
 			}
-			n.options.Log.Warn("clients are not told of a DAX node", "node", address, "error", err)
+			n.options.Log.Warn("a DAX node is left out: its address cannot be looked up", "node", address, "error", err)
 			continue
 		}
 		node.Leader = i == 0
