@@ -365,37 +365,6 @@ func TestOnDemandMaximum(t *testing.T) {
 	s.expectOnDemand(err, "Throughput exceeds the maximum OnDemandThroughput configured on table or index", "TableWriteMaxOnDemandThroughputExceeded", ordersARN)
 }
 
-// The account's quota for an on-demand table, which takes no more warm throughput.
-func TestAccountLimit(t *testing.T) {
-	s := newThrottled(t)
-	s.create(0, 0, 0, func(in *dynamodb.CreateTableInput) {
-		in.WarmThroughput = &types.WarmThroughput{WriteUnitsPerSecond: aws.Int64(40_000), ReadUnitsPerSecond: aws.Int64(12_000)}
-	})
-	big := &types.AttributeValueMemberB{Value: make([]byte, 390<<10)}
-	var exceeded *types.RequestLimitExceeded
-	for i := range 2000 {
-		it := row(fmt.Sprint(i), i)
-		it["big"] = big
-		_, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Orders"), Item: it})
-		if errors.As(err, &exceeded) {
-			break
-		}
-		if hot := (*types.ThrottlingException)(nil); err != nil && !errors.As(err, &hot) { // the limit of a partition comes first for some
-			t.Fatal(err)
-		}
-	}
-	if exceeded == nil || len(exceeded.ThrottlingReasons) != 1 || aws.ToString(exceeded.ThrottlingReasons[0].Reason) != "TableWriteAccountLimitExceeded" ||
-		aws.ToString(exceeded.ThrottlingReasons[0].Resource) != ordersARN || !strings.HasPrefix(exceeded.ErrorMessage(), "Throughput exceeds the current throughput limit for your account.") {
-		t.Fatalf("%+v", exceeded)
-	}
-	_, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: aws.String("Orders"), Item: row("t", 1)}}}})
-	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) || aws.ToString(cancelled.CancellationReasons[0].Code) != "ThrottlingError" {
-		t.Errorf("transaction: %v", err)
-	}
-}
-
 // Statements report it as other requests do.
 func TestStatementsAreThrottled(t *testing.T) {
 	s := newThrottled(t)
