@@ -61,13 +61,15 @@ vet:
 	$(GO) vet ./...
 
 # These run without the race detector: packages that start no goroutines, or whose tests send one
-# request after the other (SEQUENTIAL); single tests that take a minute with it, and whose code others run with it (SLOW);
+# request after the other or run servers in processes of their own (SEQUENTIAL); single tests that take a minute with it, and
+# whose code others run with it (SLOW); of the applications, all packages but RACED_APPS;
 # and tests that count allocations, or that it does not allow.
-SEQUENTIAL := conformance internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire
+SEQUENTIAL := conformance internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire torture
 SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCompressedReplies|TestCountingLeavesRequestsAlone|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDamageToEncryptedFolderIsReported|TestDamageToManifestIsSilentWithoutMarks|TestDeletesWithoutSpaceForCompactions|TestFindingsOfExamples|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestInterruptedConversions|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfCompressedReplies|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelInferMissingEntity|TestModelPolicyIsLeast|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestOtherRepliesAreNotCompressed|TestPointsAreBounded|TestPolicyOfModelIsUsed|TestPrefixFiltersHideNothing|TestProveFindsWrongPredictions|TestProveModels|TestRandomOperations|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestShapesOfStatements|TestSmallBatchesDoNotWaitForMemory|TestTransactionsOfLargeItems|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork|TestWALDamageIsDetectedUpToItsEnd
+RACED_APPS := documents/table downloads/ledger downloads/queue goals/batch goals/stream internal/home taskqueue/front taskqueue/queue taskqueue/table
 SLOW_APPS  := TestCrashAtEveryWrite|TestCrashFindsFaults
 # The longest ones come first, so that no processor waits for them at the end.
-LONGEST    := github.com/stator-db/stator/torture github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/model/migrate
+LONGEST    := github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/model/migrate
 OTHERS      = $(LONGEST) $(filter-out $(LONGEST) $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
 
 unit:
@@ -75,12 +77,12 @@ unit:
 	rm -rf bin/tests bin/traffic && mkdir -p bin/tests
 	$(call TEST,all) $(if $(RACE),$(RACE) -skip '^($(SLOW))$$') -timeout 15m $(OTHERS)
 	$(call TEST,sequential) -timeout 15m $(SEQUENTIAL:%=./%)
-	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers|^($(SLOW))$$' . ./internal/...)
+	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers|^($(SLOW))$$' $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list . ./internal/...)))
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
-	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) $(if $(RACE),$(RACE) -skip '^($(SLOW_APPS))$$') -count=1 -timeout 15m $$($(GO) list ./... $(if $(RACE),| grep -vE '/documents/extract(/pdf)?$$'))
-	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-sequential) -count=1 -timeout 15m ./documents/extract ./documents/extract/pdf)
+	$(if $(RACE),cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-race) $(RACE) -skip '^($(SLOW_APPS))$$' -count=1 -timeout 15m $(RACED_APPS:%=./%))
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 15m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
 	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
