@@ -1,6 +1,9 @@
 package oracletest
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // step is one step of a run. It does not depend on earlier steps, so that
 // some of them can be removed.
@@ -172,7 +175,15 @@ func (s *updateItem) predict(w *harness) result {
 	if faults := t.fits(s.key); faults != nil {
 		return invalid(faults...)
 	}
-	faults := t.scalarFaults(slices.Concat(s.condition.paths(), s.update.paths(), s.update.reads()))
+	faults := t.scalarFaults(s.condition.paths())
+	var intoIndex []string // reported after the condition
+	for _, fault := range t.scalarFaults(slices.Concat(s.update.paths(), s.update.reads())) {
+		if strings.Contains(fault, ": IndexKey: ") {
+			intoIndex = append(intoIndex, fault)
+		} else {
+			faults = append(faults, fault)
+		}
+	}
 	for _, p := range s.update.paths() {
 		if t.key.has(p.name()) {
 			faults = append(faults, invalidValues+"Cannot update attribute "+p.name()+". This attribute is part of the key")
@@ -185,6 +196,9 @@ func (s *updateItem) predict(w *harness) result {
 	before := t.items[id]
 	if failed := s.failed(before); failed != nil {
 		return *failed
+	}
+	if intoIndex != nil {
+		return invalid(intoIndex...)
 	}
 	return s.change(t, id, before)
 }

@@ -12,13 +12,22 @@ func (t *Table) CheckPaths(paths []item.Path) error {
 		if len(p) == 1 {
 			continue
 		}
-		name := p[0].Name
-		if t.Key.Has(name) {
-			return intoKey("Key", name)
+		if t.Key.Has(p[0].Name) {
+			return intoKey("Key", p[0].Name)
 		}
+		if err := t.CheckIndexPaths([]item.Path{p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckIndexPaths is CheckPaths for the keys of indexes only.
+func (t *Table) CheckIndexPaths(paths []item.Path) error {
+	for _, p := range paths {
 		for i := range t.Indexes {
-			if t.Indexes[i].Key.Has(name) {
-				return intoKey("IndexKey", name)
+			if len(p) > 1 && t.Indexes[i].Key.Has(p[0].Name) {
+				return intoKey("IndexKey", p[0].Name)
 			}
 		}
 	}

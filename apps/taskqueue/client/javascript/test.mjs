@@ -81,6 +81,9 @@ ids.stopped = await submit("stopped");
 await until("the start of the task to be released", () => waiting === "stopped");
 worker.stop();
 await working;
+const events = (await client.history(ids.stopped)).events.map((e) => e.type);
+assert.deepEqual(events.slice(0, 3), ["SUBMITTED", "PROCESSING", "RELEASED"]);
+// The server may not know yet that the worker's other claims have ended, and give the task to one of them.
 const released = await client.task(ids.stopped);
-assert.deepEqual([released.status, released.attempts], ["PENDING", 0]);
+if (events.length === 3) assert.deepEqual([released.status, released.attempts], ["PENDING", 0]);
 console.log("ok");
