@@ -435,7 +435,7 @@ func TestPoliciesOfApplications(t *testing.T) {
 	}
 }
 
-// Whoever may not read the counts of a server is told so.
+// A caller who may not read the counts of a server gets an error that says so.
 func TestPolicyUnusedIsDenied(t *testing.T) {
 	s := newPolicyServer(t, "")
 	s.allow(json.RawMessage(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"dynamodb:*","Resource":"*"}}`))

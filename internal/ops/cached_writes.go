@@ -12,7 +12,7 @@ import (
 
 // beginWrites begins writes through the cache. It returns nil if the request does not go
 // through it, or if a write does not fit its table: then the database reports why. A
-// coherent cache is told by the database itself.
+// coherent cache gets the writes from the database itself.
 func (s *Service) beginWrites(ctx context.Context, writes ...db.Write) *cache.Write {
 	if s.through(ctx) == nil || s.cache.Mode() != cache.DAX {
 		return nil

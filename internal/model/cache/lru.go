@@ -10,7 +10,7 @@ import "math"
 
 // lifetime is how long an entry stays in the cache on average, in seconds: accesses is the rate
 // of what makes it recent (reads, and writes through the cache), renewals the rate of what
-// starts its time to live anew (writes through the cache), ttl its time to live, and
+// restarts its time to live (writes through the cache), ttl its time to live, and
 // characteristic the characteristic time; both may be infinite.
 func lifetime(accesses, renewals, ttl, characteristic float64) float64 {
 	expires := ttl // without eviction: until there is a gap of ttl between renewals

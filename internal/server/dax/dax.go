@@ -29,7 +29,7 @@ type NodeOptions struct {
 	Cluster string          // the ARN of the cluster, for policies
 
 	// Advertise is the address by which clients reach this node: host:port, or a host alone for
-	// the port that the client has used. Without it, clients are told the address that they have
+	// the port that the client has used. Without it, clients get the address that they have
 	// used.
 	Advertise string
 	// Others are the addresses (host:port) of the other nodes of the cluster.
