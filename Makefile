@@ -64,12 +64,12 @@ vet:
 # request after the other or run servers in processes of their own (SEQUENTIAL); single tests that take a minute with it, and
 # whose code others run with it (SLOW); of the applications, all packages but RACED_APPS;
 # and tests that count allocations, or that it does not allow.
-SEQUENTIAL := conformance internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/rightsize internal/protocol/wire torture
+SEQUENTIAL := cmd/stator conformance internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/migrate internal/model/prove internal/model/rightsize internal/protocol/wire torture
 SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCompressedReplies|TestCountingLeavesRequestsAlone|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDamageToEncryptedFolderIsReported|TestDamageToManifestIsSilentWithoutMarks|TestDeletesWithoutSpaceForCompactions|TestFindingsOfExamples|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestInterruptedConversions|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfCompressedReplies|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelInferMissingEntity|TestModelPolicyIsLeast|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestOtherRepliesAreNotCompressed|TestPointsAreBounded|TestPolicyOfModelIsUsed|TestPrefixFiltersHideNothing|TestProveFindsWrongPredictions|TestProveModels|TestRandomOperations|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestShapesOfStatements|TestSmallBatchesDoNotWaitForMemory|TestTransactionsOfLargeItems|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork|TestWALDamageIsDetectedUpToItsEnd
-RACED_APPS := documents/table downloads/ledger downloads/queue goals/batch goals/stream internal/home taskqueue/front taskqueue/queue taskqueue/table
+RACED_APPS := downloads/ledger downloads/queue goals/stream internal/home taskqueue/queue taskqueue/table
 SLOW_APPS  := TestCrashAtEveryWrite|TestCrashFindsFaults
 # The longest ones come first, so that no processor waits for them at the end.
-LONGEST    := github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/model/migrate
+LONGEST    := github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/db
 OTHERS      = $(LONGEST) $(filter-out $(LONGEST) $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
 
 unit:
