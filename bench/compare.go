@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -13,6 +15,7 @@ type plan struct {
 	rounds      int
 	warm, slice time.Duration
 	seed        uint64
+	pause       bool // stop the processes of the other targets during a slice
 	progress    func(format string, args ...any)
 }
 
@@ -48,13 +51,29 @@ func (p *plan) compare(ctx context.Context, targets []*target) ([]*cell, error) 
 				if !c.able || c.dead {
 					continue
 				}
-				if err := p.take(ctx, c, round); err != nil {
+				others := slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t == c.target || !p.pause })
+				if err := stopped(others, func() error { return p.take(ctx, c, round) }); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
 	return cells, nil
+}
+
+// stopped calls f while the processes of the targets that bench has started are stopped.
+func stopped(targets []*target, f func() error) error {
+	for _, t := range targets {
+		if t.process == nil {
+			continue
+		}
+		group := -t.process.pid()
+		if err := syscall.Kill(group, syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("stop the process of %s: %w", t.name, err)
+		}
+		defer syscall.Kill(group, syscall.SIGCONT) //nolint:errcheck // it may have ended
+	}
+	return f()
 }
 
 // take runs one slice. Processor time is counted until the server is idle again,

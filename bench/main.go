@@ -91,6 +91,7 @@ func parseSettings(args []string, stderr io.Writer) (*settings, error) {
 	f.IntVar(&s.rounds, "rounds", 3, "rounds; each target runs each slice once per round")
 	f.DurationVar(&s.slice, "slice", 2*time.Second, "measured time of a slice")
 	f.DurationVar(&s.warm, "warm", 500*time.Millisecond, "time that a slice runs before it is measured")
+	f.BoolVar(&s.pause, "pause", false, "stop the processes of the other targets during a slice, so that their background work does not count")
 	f.IntVar(&s.items, "items", 50_000, "items in each table")
 	f.IntVar(&s.loaders, "loaders", 16, "connections that load tables")
 	f.IntVar(&s.cache, "cache", 0, "size of stator's cache in MB; 0 is stator's default")

@@ -58,7 +58,7 @@ func TestSecuredTargets(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{
 		"--target", "keys=stator-keys:" + binary + ",both=stator-keys-tls:" + binary, "--workload", "get,scan", "--connections", "3", "--items", "1000", "--rounds", "1",
-		"--warm", "10ms", "--slice", "100ms", "--dir", t.TempDir(),
+		"--pause", "--warm", "10ms", "--slice", "100ms", "--dir", t.TempDir(),
 	}, &stdout, &stderr)
 	if code != 0 || strings.Contains(stdout.String(), "Exception") {
 		t.Fatalf("exit code %d\n%s%s", code, &stdout, &stderr)
