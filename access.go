@@ -1,45 +1,47 @@
 package stator
 
 import (
-	"sync"
+	"log/slog"
 
-	accesskeys "github.com/stator-db/stator/internal/protocol/keys"
-	"github.com/stator-db/stator/internal/protocol/principals"
+	"github.com/stator-db/stator/internal/db/access"
 )
 
-// Access says how many access keys and files of policies are in use.
-type Access struct {
-	Keys  int // access keys
-	Files int // files of principals and policies
+// AccessOptions say which access keys requests must be signed with, and what the principals of the
+// keys may do; see docs/access.md.
+type AccessOptions struct {
+	// Keys is the path of a file of access keys, which stator key new writes.
+	Keys string
+
+	// Policies is the path of a file of principals with their policies. Without Policies and
+	// DatabasePolicies, whoever has a key may do everything.
+	Policies string
+
+	// DatabaseKeys and DatabasePolicies use the access keys, and the principals, that are stored in
+	// the database, in addition to those of the files, which take precedence. All servers of a
+	// cluster use a change when the request that makes it returns.
+	DatabaseKeys     bool
+	DatabasePolicies bool
+
+	// Log shows at the level debug what the client of a wrong signature should have signed. It
+	// defaults to a logger that discards everything.
+	Log *slog.Logger
 }
 
-// reloading is held while access is read again, so that the keys and the policies are of one reading.
-var reloading sync.Mutex
+// Access has the access keys and policies of one database.
+type Access struct{ store *access.Store }
 
-// ReloadAccess reads the files of keys and of policies again; each may be nil. It replaces both or,
-// after an error, neither: a new key is never used with the policies of before. Requests in flight
-// are not disturbed.
-func ReloadAccess(k *Keys, p *Policies) (a Access, err error) {
-	var set *accesskeys.Set
-	var who *principals.Set
-	reloading.Lock()
-	defer reloading.Unlock()
-	if k != nil {
-		if set, err = accesskeys.Read(k.path); err != nil {
-			return Access{}, err
-		}
-		a.Keys = len(set.All())
+// AccessCounts say how many access keys, principals, and files of policies are in use.
+type AccessCounts = access.Counts
+
+// OpenAccess reads the files of access keys and of policies.
+func OpenAccess(o AccessOptions) (*Access, error) {
+	s, err := access.Open(access.Options{Keys: o.Keys, Policies: o.Policies, DatabaseKeys: o.DatabaseKeys, DatabasePolicies: o.DatabasePolicies, Log: o.Log})
+	if err != nil {
+		return nil, err
 	}
-	if p != nil {
-		if who, err = principals.Read(p.path); err != nil {
-			return Access{}, err
-		}
-		a.Files = len(who.Files())
-		// The policies come first, so that they are those of a new key from its first request on.
-		p.current.Store(&identities{set: who})
-	}
-	if k != nil {
-		k.verifier.Replace(set)
-	}
-	return a, nil
+	return &Access{s}, nil
 }
+
+// Reload reads the files again. It replaces both or, after an error, neither: a new key is never used
+// with the policies of before. Requests in flight are not disturbed.
+func (a *Access) Reload() (AccessCounts, error) { return a.store.Reload() }

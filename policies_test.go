@@ -24,13 +24,12 @@ import (
 // accessRig is a server with keys, policies and an audit log.
 type accessRig struct {
 	*testing.T
-	folder   string
-	db       *DB
-	policies *Policies
-	server   *httptest.Server
-	log      bytes.Buffer
-	region   string // that requests are signed for
-	keys     *Keys
+	folder string
+	db     *DB
+	access *Access
+	server *httptest.Server
+	log    bytes.Buffer
+	region string // that requests are signed for
 }
 
 const rigKeys = `keys:
@@ -61,15 +60,11 @@ func startAccessRig(t *testing.T) *accessRig {
 	r := &accessRig{T: t, folder: t.TempDir(), region: "us-east-1"}
 	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.write("alice.json", allows(`"dynamodb:PutItem"`))
-	keys, err := OpenKeys(r.write("keys.yaml", rigKeys), log)
-	if err != nil {
+	var err error
+	if r.access, err = OpenAccess(AccessOptions{Keys: r.write("keys.yaml", rigKeys), Policies: r.write("policies.yaml", rigPrincipals), Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	r.keys = keys
-	if r.policies, err = OpenPolicies(r.write("policies.yaml", rigPrincipals)); err != nil {
-		t.Fatal(err)
-	}
-	if r.db, err = Open(context.Background(), Options{Keys: keys, Policies: r.policies, Audit: filepath.Join(r.folder, "audit.log"), Log: log}); err != nil {
+	if r.db, err = Open(context.Background(), Options{Access: r.access, Audit: filepath.Join(r.folder, "audit.log"), Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	r.server = httptest.NewServer(r.db.Handler())
@@ -156,12 +151,12 @@ func TestPoliciesOfServer(t *testing.T) {
 
 	// A change of the files.
 	r.write("alice.json", `{"Statement":`)
-	if _, err := ReloadAccess(nil, r.policies); err == nil || !strings.Contains(err.Error(), "alice.json:1:") {
+	if _, err := r.access.Reload(); err == nil || !strings.Contains(err.Error(), "alice.json:1:") {
 		t.Errorf("a file that is no policy: %v", err)
 	}
 	want("ALICEKEY", "PutItem", put, true)
 	r.write("alice.json", allows(`"dynamodb:GetItem"`))
-	if _, err := ReloadAccess(nil, r.policies); err != nil {
+	if _, err := r.access.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	want("ALICEKEY", "PutItem", put, false)
@@ -224,19 +219,16 @@ func TestReloadAccess(t *testing.T) {
 	} {
 		r.write("keys.yaml", c.keys)
 		r.write("policies.yaml", c.principals)
-		if _, err := ReloadAccess(r.keys, r.policies); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := r.access.Reload(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if _, reply := r.do("BOBKEY", "GetItem", "{}"); !strings.Contains(reply, "UnrecognizedClientException") {
 			t.Errorf("after %s a new key is answered %s", c.name, reply)
 		}
-		if r.policies.identify("arn:aws:iam::000000000000:user/bob").Policies.Identity != nil {
-			t.Errorf("after %s there are new policies", c.name)
-		}
 	}
 	r.write("keys.yaml", rigKeys+bob)
 	r.write("policies.yaml", rigPrincipals+bobs)
-	if a, err := ReloadAccess(r.keys, r.policies); err != nil || a != (Access{Keys: 3, Files: 2}) {
+	if a, err := r.access.Reload(); err != nil || a != (AccessCounts{Keys: 3, Principals: 2, Files: 2}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if _, reply := r.do("BOBKEY", "PutItem", `{"TableName":"None","Item":{}}`); !strings.Contains(reply, "ResourceNotFoundException") && !strings.Contains(reply, "Validation") {

@@ -71,6 +71,9 @@ func OpenStandby(ctx context.Context, o StandbyOptions) (*Standby, error) {
 	if o.Dir == "" || o.Engine != "" || o.Relaxed {
 		return nil, errors.New("a standby needs a data folder, and cannot have relaxed durability")
 	}
+	if o.Access != nil && o.Access.store.HasKeys() && !o.Access.store.HasFile() {
+		return nil, errors.New("a standby needs a file of access keys: it does not use those of the database before it is promoted")
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -90,7 +93,7 @@ func OpenStandby(ctx context.Context, o StandbyOptions) (*Standby, error) {
 	}
 	s := &Standby{o: o, follower: f, clock: now}
 	s.followClock()
-	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Verifier: o.verifier(), Access: o.access(), Log: o.Log})
+	s.starting.Follow(&server.Standby{Status: f.Status, Metrics: f.Metrics, Promote: s.promote, Hosts: o.AllowedHosts, Verifier: o.verifier(), Access: o.permitted(), Log: o.Log})
 	return s, nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/access"
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/cache"
@@ -128,17 +129,13 @@ type Options struct {
 	// and dynamodb, are always accepted.
 	AllowedHosts []string
 
-	// Keys are the access keys with which requests to Handler must be signed;
-	// requests for GET /, /livez, /readyz and /healthz need no signature. Without
-	// Keys, Handler accepts any credentials.
-	Keys *Keys
+	// Access has the access keys with which requests to Handler must be signed, and the policies
+	// that say what their principals may do; requests for GET /, /livez, /readyz and /healthz need
+	// no signature. Without keys, Handler accepts any credentials. An Access is for one database.
+	Access *Access
 
-	// Policies say what the principals of Keys may do. Without them, whoever has a key
-	// may do everything.
-	Policies *Policies
-
-	// Region is the region that requests must be signed for if there are Policies, which
-	// name resources with their region; it defaults to DefaultRegion. Without Policies all
+	// Region is the region that requests must be signed for if Access has policies, which
+	// name resources with their region; it defaults to DefaultRegion. Without policies all
 	// regions are accepted.
 	Region string
 
@@ -260,9 +257,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 // check returns the error of an option that has no meaning.
 func (o *Options) check() error {
-	if o.Policies != nil && o.Keys == nil {
-		return errors.New("policies require access keys: without verified signatures nobody is known")
-	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -376,7 +370,12 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	o.warnUnencrypted(d)
 	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
-	service := ops.New(ops.Parts{DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted()})
+	if o.Access != nil {
+		if err := o.Access.store.Attach(ctx, d); err != nil {
+			return nil, errors.Join(fmt.Errorf("read the access keys and policies of the database: %w", err), s.Close())
+		}
+	}
+	service := ops.New(ops.Parts{Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted()})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
 	if cached != nil {
@@ -407,8 +406,8 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		direct.Audit(s.audit)
 	}
 	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
-	if access := o.access(); access != nil {
-		public = public.Permitted(access)
+	if permitted := o.permitted(); permitted != nil {
+		public = public.Permitted(permitted)
 	}
 	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)
@@ -420,18 +419,26 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 
 // verifier returns the verifier of signatures; nil without one.
 func (o *Options) verifier() *auth.Verifier {
-	if o.Keys == nil {
+	if o.Access == nil {
 		return nil
 	}
-	return o.Keys.verifier
+	return o.Access.store.Verifier()
 }
 
-// access returns what principals may do; nil without policies.
-func (o *Options) access() *server.Access {
-	if o.Policies == nil {
+// accessStore returns the access keys and policies; nil without them.
+func (o *Options) accessStore() *access.Store {
+	if o.Access == nil {
 		return nil
 	}
-	return &server.Access{Identify: o.Policies.identify, Region: cmp.Or(o.Region, DefaultRegion)}
+	return o.Access.store
+}
+
+// permitted returns what makes policies count; nil without policies.
+func (o *Options) permitted() *server.Access {
+	if o.Access == nil || !o.Access.store.HasPolicies() {
+		return nil
+	}
+	return &server.Access{Region: cmp.Or(o.Region, DefaultRegion)}
 }
 
 // DefaultRegion is the region of a server with policies that does not have another.

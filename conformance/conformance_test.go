@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "update the replies of the transcripts
 // engines has the options of every engine. Signatures are verified on the first, and not on the
 // other: the replies are the same.
 var engines = map[string]func(t *testing.T) stator.Options{
-	"memory": func(t *testing.T) stator.Options { return stator.Options{Keys: testKeys(t)} },
+	"memory": func(t *testing.T) stator.Options { return stator.Options{Access: testKeys(t)} },
 	"disk":   func(t *testing.T) stator.Options { return stator.Options{Dir: t.TempDir()} },
 }
 
@@ -104,18 +104,18 @@ func check(t *testing.T, server *conformance.Server, transcript *conformance.Tra
 
 const accessKey, secret = "AKIACONFORMANCE", "the secret of the transcripts"
 
-// testKeys returns keys with one key.
-func testKeys(t *testing.T) *stator.Keys {
+// testKeys returns the access with one key.
+func testKeys(t *testing.T) *stator.Access {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(file, []byte("keys:\n  - access_key: "+accessKey+"\n    secret: "+secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := stator.OpenKeys(file, nil)
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keys
+	return access
 }
 
 // sign signs a request with the key of testKeys.
@@ -143,7 +143,7 @@ func (c handlerClient) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // The control: with another secret nothing is answered.
 func TestTranscriptsNeedTheKey(t *testing.T) {
-	server := open(t, stator.Options{Keys: testKeys(t)})
+	server := open(t, stator.Options{Access: testKeys(t)})
 	signed := server.Sign
 	server.Sign = func(r *http.Request, body []byte) error { return signed(r, append(body, ' ')) }
 	transcript, err := conformance.Parse("planted.txt", "> ListTables {}\n< {\"TableNames\": []}\n")

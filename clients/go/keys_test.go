@@ -23,11 +23,11 @@ func TestKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte("keys:\n  - access_key: AKIATEST\n    secret: right\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := stator.OpenKeys(file, nil)
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := stator.Open(t.Context(), stator.Options{Keys: keys})
+	db, err := stator.Open(t.Context(), stator.Options{Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,6 +172,11 @@ func PolicyNotFound(format string, args ...any) *Error {
 	return fault("PolicyNotFoundException", "Resource-based policy not found for the provided ResourceArn: "+format, args...)
 }
 
+// RevisionMismatch is the error of a change that expects another revision than is stored.
+func RevisionMismatch(format string, args ...any) *Error {
+	return fault("RevisionMismatchException", format, args...)
+}
+
 // PolicyThrottled is the fault of changing a policy again too soon.
 func PolicyThrottled(format string, args ...any) *Error {
 	return fault("ThrottlingException", format, args...)

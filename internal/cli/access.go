@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,8 +25,8 @@ import (
 
 // accessFlags say who may send requests to a server, and how connections are protected.
 type accessFlags struct {
-	keys        string
-	policies    string
+	keys        accessSource
+	policies    accessSource
 	region      string
 	tlsCert     string
 	tlsKey      string
@@ -33,10 +34,52 @@ type accessFlags struct {
 	allowAnyone bool
 }
 
+// inDatabase is the value of --keys and --policies that stands for the database.
+const inDatabase = "database"
+
+// accessSource is where keys or policies are: in a file, in the database, or in both.
+type accessSource struct {
+	file     string
+	database bool
+}
+
+// Set adds a source.
+func (s *accessSource) Set(text string) error {
+	switch {
+	case text == inDatabase:
+		s.database = true
+	case text == "":
+		return errors.New("it is empty")
+	case s.file != "":
+		return fmt.Errorf("there are two files, %s and %s", s.file, text)
+	default:
+		s.file = text
+	}
+	return nil
+}
+
+// String returns the sources.
+func (s *accessSource) String() string {
+	list := []string{}
+	if s.file != "" {
+		list = append(list, s.file)
+	}
+	if s.database {
+		list = append(list, inDatabase)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Type is that of flags that can be repeated.
+func (s *accessSource) Type() string { return "stringArray" }
+
+// given reports whether there is a source.
+func (s *accessSource) given() bool { return s.file != "" || s.database }
+
 func (f *accessFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.keys, "keys", "", "YAML file of access keys, with which requests must be signed; read again on SIGHUP. stator key new makes one. Without it any credentials are accepted")
-	flags.StringVar(&f.policies, "policies", "", "YAML file of principals with their IAM policies, which say what the keys of --keys may do; read again on SIGHUP. Without it each key may do everything")
+	flags.Var(&f.keys, "keys", "YAML file of access keys, with which requests must be signed, or database for those that stator key new --endpoint stores there; can be repeated for both. The file is read again on SIGHUP. Without it any credentials are accepted")
+	flags.Var(&f.policies, "policies", "YAML file of principals with their IAM policies, which say what the keys of --keys may do, or database for those that stator policy put stores there; can be repeated for both. The files are read again on SIGHUP. Without it each key may do everything")
 	flags.StringVar(&f.region, "policy-region", "", "region that requests must be signed for with --policies, which name it; defaults to "+stator.DefaultRegion)
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the certificate for TLS, and those of its issuers; read again on SIGHUP")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the private key of --tls-cert")
@@ -52,9 +95,9 @@ func (f *accessFlags) check(addr string) error {
 		return usageError{fmt.Errorf("--addr is %q, but must be host:port", addr)}
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return usageError{errors.New("--tls-cert and --tls-key must be given together")}
-	case f.region != "" && f.policies == "":
+	case f.region != "" && !f.policies.given():
 		return usageError{errors.New("--policy-region requires --policies: without them all regions are accepted")}
-	case f.policies != "" && f.keys == "":
+	case f.policies.given() && !f.keys.given():
 		return usageError{errors.New("--policies requires --keys: without verified signatures nobody is known")}
 	case f.tlsClientCA != "" && f.tlsCert == "":
 		return usageError{errors.New("--tls-client-ca requires --tls-cert and --tls-key")}
@@ -65,9 +108,9 @@ func (f *accessFlags) check(addr string) error {
 	const ways = "\n        add %s, or --allow-anyone to listen without"
 	const makeKeys, makeTLS = "--keys FILE (stator key new makes one)", "--tls-cert FILE and --tls-key FILE"
 	switch {
-	case f.keys == "" && f.tlsCert == "":
+	case !f.keys.given() && f.tlsCert == "":
 		return fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data"+ways, addr, makeKeys+", "+makeTLS)
-	case f.keys == "":
+	case !f.keys.given():
 		return fmt.Errorf("will not listen on %s: any machine that can reach it could read and change all data, because signatures are not verified"+ways, addr, makeKeys)
 	case f.tlsCert == "":
 		return fmt.Errorf("will not listen on %s: any machine between it and its clients could read all data, because connections are not encrypted"+ways, addr, makeTLS)
@@ -77,26 +120,22 @@ func (f *accessFlags) check(addr string) error {
 
 // accessFiles has the keys and certificates of a server.
 type accessFiles struct {
-	keys     *stator.Keys     // nil without --keys
-	policies *stator.Policies // nil without --policies
-	tls      *tlsFiles        // nil without --tls-cert
-	hups     chan os.Signal   // nil if there is nothing to read again
-	done     sync.WaitGroup
-	log      *slog.Logger
+	flags  *accessFlags
+	access *stator.Access // nil without --keys
+	tls    *tlsFiles      // nil without --tls-cert
+	hups   chan os.Signal // nil if there is nothing to read again
+	done   sync.WaitGroup
+	log    *slog.Logger
 }
 
 // open reads the files that the flags name. The caller closes it.
 func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
-	a := &accessFiles{log: log}
-	var err error
-	if f.keys != "" {
-		if a.keys, err = stator.OpenKeys(f.keys, log); err != nil {
-			return nil, fileError{fmt.Errorf("cannot use --keys: %w", err)}
-		}
-	}
-	if f.policies != "" {
-		if a.policies, err = stator.OpenPolicies(f.policies); err != nil {
-			return nil, fileError{fmt.Errorf("cannot use --policies: %w", err)}
+	a := &accessFiles{flags: f, log: log}
+	if f.keys.given() {
+		var err error
+		a.access, err = stator.OpenAccess(stator.AccessOptions{Keys: f.keys.file, Policies: f.policies.file, DatabaseKeys: f.keys.database, DatabasePolicies: f.policies.database, Log: log})
+		if err != nil {
+			return nil, fileError{fmt.Errorf("cannot use %s: %w", f.used(), err)}
 		}
 	}
 	if f.tlsCert != "" {
@@ -105,7 +144,7 @@ func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
 			return nil, fileError{err}
 		}
 	}
-	if a.keys != nil || a.tls != nil {
+	if a.access != nil || a.tls != nil {
 		a.hups = make(chan os.Signal, 1)
 		signal.Notify(a.hups, syscall.SIGHUP)
 		a.done.Go(func() {
@@ -117,15 +156,23 @@ func (f *accessFlags) open(log *slog.Logger) (*accessFiles, error) {
 	return a, nil
 }
 
+// used names the flags of keys and policies that are given.
+func (f *accessFlags) used() string {
+	if f.policies.given() {
+		return "--keys and --policies"
+	}
+	return "--keys"
+}
+
 // reload reads the files again. What cannot be used stays as it was.
 func (a *accessFiles) reload() {
-	if a.keys != nil {
-		switch read, err := stator.ReloadAccess(a.keys, a.policies); {
-		case err != nil && a.policies != nil:
+	if a.access != nil {
+		switch read, err := a.access.Reload(); {
+		case err != nil && a.flags.policies.given():
 			a.log.Error("the access keys and the policies stay as they were: a file cannot be used", "error", err)
 		case err != nil:
 			a.log.Error("the access keys stay as they were: the file cannot be used", "error", err)
-		case a.policies != nil:
+		case a.flags.policies.given():
 			a.log.Info("the access keys and the policies were read again", "keys", read.Keys, "files", read.Files)
 		default:
 			a.log.Info("the access keys were read again", "keys", read.Keys)

@@ -114,8 +114,8 @@ func securedFlags(t *testing.T) (*serveFlags, *authority) {
 	dir := t.TempDir()
 	a := newAuthority(t)
 	f := &serveFlags{addr: "127.0.0.1:0", inMemory: true, cacheMB: 64, log: "debug", durability: "strict",
-		access: accessFlags{keys: filepath.Join(dir, "keys.yaml"), tlsCert: filepath.Join(dir, "cert.pem"), tlsKey: filepath.Join(dir, "key.pem")}}
-	writePrivate(t, f.access.keys, keysText)
+		access: accessFlags{keys: accessSource{file: filepath.Join(dir, "keys.yaml")}, tlsCert: filepath.Join(dir, "cert.pem"), tlsKey: filepath.Join(dir, "key.pem")}}
+	writePrivate(t, f.access.keys.file, keysText)
 	a.issue(t, "first", f.access.tlsCert, f.access.tlsKey)
 	t.Setenv("AWS_ACCESS_KEY_ID", testKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
@@ -316,7 +316,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("before: %v, %s", err, served())
 	}
 
-	writePrivate(t, f.access.keys, keysText+"  - access_key: AKIASECOND\n    secret: the second\n")
+	writePrivate(t, f.access.keys.file, keysText+"  - access_key: AKIASECOND\n    secret: the second\n")
 	a.issue(t, "second", f.access.tlsCert, f.access.tlsKey)
 	hangUp(t)
 	waitFor(t, log, "the TLS certificates were read again")
@@ -325,7 +325,7 @@ func TestReload(t *testing.T) {
 	}
 
 	log.Reset()
-	writePrivate(t, f.access.keys, keysText+"  - access_key: AKIATHIRD\n    secrets: wrong\n")
+	writePrivate(t, f.access.keys.file, keysText+"  - access_key: AKIATHIRD\n    secrets: wrong\n")
 	writePrivate(t, f.access.tlsCert, "no certificate")
 	hangUp(t)
 	waitFor(t, log, "the TLS certificates stay as they were")
@@ -334,7 +334,7 @@ func TestReload(t *testing.T) {
 	}
 
 	log.Reset()
-	writePrivate(t, f.access.keys, keysText)
+	writePrivate(t, f.access.keys.file, keysText)
 	hangUp(t)
 	waitFor(t, log, "keys=1")
 	if err := secondWorks(); err == nil || !strings.Contains(err.Error(), "UnrecognizedClientException") {
@@ -353,7 +353,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	f, _ := securedFlags(t)
 	f.access.tlsCert, f.access.tlsKey = "", ""
 	const temporary = "  - access_key: ASIATEMP\n    secret: " + testSecret + "TEMP\n    session_token: " + token + "\n    expires: 2999-01-01T00:00:00Z\n"
-	writePrivate(t, f.access.keys, keysText+temporary)
+	writePrivate(t, f.access.keys.file, keysText+temporary)
 	url, log := startLogged(t, f)
 	var text bytes.Buffer
 	add := func(what string, reply []byte, err error) { fmt.Fprintf(&text, "%s: %s %v\n", what, reply, err) }
@@ -391,12 +391,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		add("metrics", metrics, err)
 	}
 	for _, broken := range []string{keysText + "  - secret: " + testSecret + "\n", "keys: [" + testSecret + "\n", keysText + testSecret + "\n", "keys:\n  - access_key: a\n    secret: \"" + testSecret + "\n", keysText + keysText} {
-		writePrivate(t, f.access.keys, broken)
+		writePrivate(t, f.access.keys.file, broken)
 		hangUp(t)
 		waitFor(t, log, "the access keys stay as they were")
 		text.WriteString(log.String())
 		log.Reset()
-		_, stdout, stderr := runStator(t, "key", "list", "--keys", f.access.keys)
+		_, stdout, stderr := runStator(t, "key", "list", "--keys", f.access.keys.file)
 		text.WriteString(stdout + stderr)
 	}
 	if strings.Count(text.String(), "x-amz-security-token:[secret]") == 0 || strings.Count(text.String(), "SignatureException") == 0 {
@@ -495,7 +495,7 @@ func TestAccessFlags(t *testing.T) {
 	}
 	wrong := filepath.Join(dir, "wrong.yaml")
 	writePrivate(t, wrong, keysText+"    policies: []\n")
-	withKeys, withTLS := []string{"--keys", f.access.keys}, []string{"--tls-cert", f.access.tlsCert, "--tls-key", f.access.tlsKey}
+	withKeys, withTLS := []string{"--keys", f.access.keys.file}, []string{"--tls-cert", f.access.tlsCert, "--tls-key", f.access.tlsKey}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -526,7 +526,7 @@ func TestAccessFlags(t *testing.T) {
 
 // Keys and TLS together are enough for any address; so is the flag.
 func TestOtherAddresses(t *testing.T) {
-	for _, f := range []accessFlags{{keys: "a", tlsCert: "b", tlsKey: "c"}, {allowAnyone: true}} {
+	for _, f := range []accessFlags{{keys: accessSource{file: "a"}, tlsCert: "b", tlsKey: "c"}, {allowAnyone: true}} {
 		for _, addr := range []string{"0.0.0.0:8000", ":8000", "10.0.0.1:8000", "[::]:8000", "db.example.org:443", "127.0.0.1:8000"} {
 			if err := f.check(addr); err != nil {
 				t.Errorf("%+v on %s: %v", f, addr, err)

@@ -76,7 +76,7 @@ func (f *daxFlags) checkReachable(s *serveFlags) error {
 		ip, err := netip.ParseAddr(host)
 		switch {
 		case s.access.allowAnyone || host == "localhost" || err == nil && ip.IsLoopback():
-		case s.access.keys == "":
+		case !s.access.keys.given():
 			return fmt.Errorf("will not listen on %s for DAX: any machine that can reach it could read and change all data, because signatures are not verified\n        add --keys FILE (stator key new makes one), or --allow-anyone to listen without", a.addr)
 		case !a.encrypted:
 			return fmt.Errorf("will not listen on %s for DAX: any machine between it and its clients could read all data, because connections are not encrypted\n        use --dax-tls instead of --dax, or add --allow-anyone to listen without", a.addr)

@@ -28,7 +28,7 @@ import (
 // policyServer is a server with two keys: one may do everything, the other what a policy allows.
 type policyServer struct {
 	t          *testing.T
-	policies   *stator.Policies
+	access     *stator.Access
 	file       string // of the policy
 	admin, app *apply.Endpoint
 }
@@ -70,14 +70,11 @@ func newPolicyServer(t *testing.T, tags string) *policyServer {
 		return aws.Credentials{AccessKeyID: k.AccessKey, SecretAccessKey: k.Secret}
 	}
 	admin, app := newKey("admin"), newKey("app")
-	keys, err := stator.OpenKeys(keyFile, nil)
-	if err != nil {
+	var err error
+	if s.access, err = stator.OpenAccess(stator.AccessOptions{Keys: keyFile, Policies: principals}); err != nil {
 		t.Fatal(err)
 	}
-	if s.policies, err = stator.OpenPolicies(principals); err != nil {
-		t.Fatal(err)
-	}
-	db, err := stator.Open(t.Context(), stator.Options{Keys: keys, Policies: s.policies})
+	db, err := stator.Open(t.Context(), stator.Options{Access: s.access})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +96,7 @@ func (s *policyServer) allow(document any) {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
 	if err == nil {
-		_, err = stator.ReloadAccess(nil, s.policies)
+		_, err = s.access.Reload()
 	}
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, text)

@@ -9,7 +9,7 @@ import (
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check IAM policies, explain their decisions, and compare them with traffic",
+		Short: "Check, store and explain IAM policies, and compare them with traffic",
 		Long: `A policy is a JSON document in the language of IAM. docs/policies.md describes what
 stator supports.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -21,5 +21,6 @@ stator supports.`,
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cmd.AddCommand(policyCheckCommand(), policyExplainCommand(), policyUnusedCommand())
+	cmd.AddCommand(policyPutCommand(), policyGetCommand(), policyListCommand(), policyDeleteCommand())
 	return cmd
 }

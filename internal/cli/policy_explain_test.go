@@ -269,15 +269,11 @@ func TestPolicyExplainOfServer(t *testing.T) {
 	writePrivate(t, file("keys.yaml"), "keys:\n"+
 		"  - {access_key: AKIAROOTROOTROOTROOT, secret: "+testSecret+", principal: 'arn:aws:iam::000000000000:root'}\n"+
 		"  - {access_key: AKIAANAANAANAANAANAA, secret: "+testSecret+", principal: 'arn:aws:iam::000000000000:user/ana'}\n")
-	keys, err := stator.OpenKeys(file("keys.yaml"), nil)
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: file("keys.yaml"), Policies: file("policies.yaml")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies, err := stator.OpenPolicies(file("policies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := stator.Open(t.Context(), stator.Options{Keys: keys, Policies: policies})
+	db, err := stator.Open(t.Context(), stator.Options{Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -377,7 +377,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 		return nil, err
 	}
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
-	o.AllowedHosts, o.Keys, o.Policies, o.Region = allowedHosts(f), a.keys, a.policies, f.access.region
+	o.AllowedHosts, o.Access, o.Region = allowedHosts(f), a.access, f.access.region
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
@@ -454,10 +454,24 @@ func announce(w io.Writer, f *serveFlags, scheme string, addr net.Addr, key stri
 		location += " with relaxed durability: a crash can lose the most recent writes"
 	}
 	fmt.Fprintf(w, "data is in %s\n", location)
+	if s := &f.access.keys; s.database {
+		fmt.Fprintf(w, "access keys are in %s%s\n", s, precedence(s))
+	}
+	if s := &f.access.policies; s.database {
+		fmt.Fprintf(w, "policies are in %s%s\n", s, precedence(s))
+	}
 	switch {
 	case key != "":
 		fmt.Fprintf(w, "data and backups are encrypted with key %s\n", key)
 	case !f.inMemory && f.engine == "":
 		fmt.Fprintln(w, "data and backups are not encrypted; --encryption-key encrypts them")
 	}
+}
+
+// precedence says which of several sources counts if both have a key or a principal.
+func precedence(s *accessSource) string {
+	if s.file == "" {
+		return ""
+	}
+	return ", of which the file takes precedence"
 }

@@ -46,6 +46,9 @@ standby has not received when it is promoted is not in its data.`,
 			if err := checkAllowPlain(f.allowPlain, f.key); err != nil {
 				return err
 			}
+			if f.access.keys.database && f.access.keys.file == "" {
+				return usageError{errors.New("--keys database requires --keys FILE, too: a standby does not use the keys of the database before it is promoted")}
+			}
 			if err := f.checkOperation(cmd); err != nil {
 				return err
 			}
@@ -93,7 +96,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	process.SpareThreads()
 	process.LimitHeap(memoryLimit(f.cacheMB<<20, memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	s, err := stator.OpenStandby(ctx, stator.StandbyOptions{
-		Options: stator.Options{Dir: f.data, Backups: f.backups, EncryptionKey: f.key, AllowPlainBackups: f.allowPlain, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Keys: access.keys, Policies: access.policies, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
+		Options: stator.Options{Dir: f.data, Backups: f.backups, EncryptionKey: f.key, AllowPlainBackups: f.allowPlain, CacheBytes: f.cacheMB << 20, Log: log, AllowedHosts: allowedHosts(f), Access: access.access, Region: f.access.region, TraceEndpoint: f.otlpEndpoint, TraceSample: f.traceSample, Audit: f.audit, AuditBytes: f.auditMB << 20, AuditKeep: f.auditKeep},
 		Of:      of, Sign: signFor(region), Client: serverClient(0),
 	})
 	if err != nil {

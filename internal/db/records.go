@@ -51,6 +51,21 @@ func (d *DB) ChangeDAXClusters(ctx context.Context, change func(before []byte) (
 	return d.changeRecord(ctx, keyspace.DAX(), change)
 }
 
+// AccessRecord returns the access keys and principals that are stored, or nil if there are none. The
+// contents are up to package access.
+func (d *DB) AccessRecord(ctx context.Context) ([]byte, error) {
+	values, err := d.engine.Get(ctx, store.Strong, keyspace.Meta("access"))
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// ChangeAccessRecord replaces the access keys and principals, as ChangeJob does with a job.
+func (d *DB) ChangeAccessRecord(ctx context.Context, change func(before []byte) (after []byte, err error)) error {
+	return d.changeRecord(ctx, keyspace.Meta("access"), change)
+}
+
 // records returns the values of a range, by their keys without the kind.
 func records(ctx context.Context, snap store.Snapshot, r store.Range) (map[string][]byte, error) {
 	all := make(map[string][]byte)

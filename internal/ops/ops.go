@@ -20,6 +20,7 @@ import (
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/db/access"
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/cache"
@@ -44,6 +45,10 @@ type Parts struct {
 	Cache     *cache.Cache // of requests that ThroughCache marks; nil for none
 	Account   string       // in ARNs; twelve digits. It defaults to DefaultAccount
 
+	// Access has the access keys and principals, which requests can change if they are in the
+	// database; nil without any.
+	Access *access.Store
+
 	// DAX returns the port for clients of DAX, which the control plane of DAX shows; nil without
 	// one.
 	DAX func() DAXPort
@@ -63,6 +68,7 @@ type Service struct {
 	cache     *cache.Cache // may be nil
 	account   string       // in ARNs; twelve digits
 	dax       func() DAXPort
+	access    *access.Store // may be nil
 
 	unencrypted func(table string) // may be nil
 
@@ -78,7 +84,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, unencrypted: p.Unencrypted,
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, access: p.Access, unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	if s.dax == nil {
@@ -160,8 +166,15 @@ var streamOperations = map[string]*operation{
 
 // ownOperations holds the operations that DynamoDB does not have.
 var ownOperations = map[string]*operation{
-	"ExplainDenial": plain((*Service).explainDenial),
-	"SetThrottling": plain((*Service).setThrottling),
+	"CreateAccessKey": plain((*Service).createAccessKey),
+	"DeleteAccessKey": plain((*Service).deleteAccessKey),
+	"DeletePrincipal": plain((*Service).deletePrincipal),
+	"ExplainDenial":   plain((*Service).explainDenial),
+	"GetPrincipal":    plain((*Service).getPrincipal),
+	"ListAccessKeys":  plain((*Service).listAccessKeys),
+	"ListPrincipals":  plain((*Service).listPrincipals),
+	"PutPrincipal":    plain((*Service).putPrincipal),
+	"SetThrottling":   plain((*Service).setThrottling),
 }
 
 // autoScalingOperations holds the operations of the third service, Application

@@ -125,8 +125,9 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		return s.onTable(ctx, action, *in.TableCreationParameters.TableName), nil
 	case *api.SetThrottling:
 		return s.onTable(ctx, "stator:SetThrottling", in.TableName), nil
-	case *api.ExplainDenial:
-		return []permission{{action: "stator:ExplainDenial", resource: "*"}}, nil
+	case *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
+		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal:
+		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
 	}
 	return nil, apierror.AccessDenied("Access is denied")
 }

@@ -84,6 +84,13 @@ func TestPermissions(t *testing.T) {
 		"ListStreams":                     {`{}`, "ListStreams *"},
 		"SetThrottling":                   {`{"TableName":"Orders","Throttling":"on"}`, "stator:SetThrottling " + table},
 		"ExplainDenial":                   {of("RequestId", "A"), "stator:ExplainDenial *"},
+		"CreateAccessKey":                 {`{}`, "stator:CreateAccessKey *"},
+		"ListAccessKeys":                  {`{}`, "stator:ListAccessKeys *"},
+		"DeleteAccessKey":                 {of("AccessKey", "A"), "stator:DeleteAccessKey *"},
+		"PutPrincipal":                    {of("PrincipalArn", "A"), "stator:PutPrincipal *"},
+		"GetPrincipal":                    {of("PrincipalArn", "A"), "stator:GetPrincipal *"},
+		"ListPrincipals":                  {`{}`, "stator:ListPrincipals *"},
+		"DeletePrincipal":                 {of("PrincipalArn", "A"), "stator:DeletePrincipal *"},
 	}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(operations)), slices.Collect(maps.Keys(streamOperations)), slices.Collect(maps.Keys(ownOperations))) {
 		c, ok := cases[name]

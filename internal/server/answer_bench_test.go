@@ -41,11 +41,11 @@ func BenchmarkAnswer(b *testing.B) {
 		if err := os.WriteFile(path, []byte("keys:\n  - access_key: AKID\n    secret: the secret\n"), 0o600); err != nil {
 			b.Fatal(err)
 		}
-		keys, err := stator.OpenKeys(path, slog.New(slog.DiscardHandler))
+		access, err := stator.OpenAccess(stator.AccessOptions{Keys: path})
 		if err != nil {
 			b.Fatal(err)
 		}
-		answers(b, stator.Options{Keys: keys}, onDemand, "GetItem")
+		answers(b, stator.Options{Access: access}, onDemand, "GetItem")
 	})
 	b.Run("throttle", func(b *testing.B) { // 20000x are within the units of the first second
 		answers(b, stator.Options{Throttle: true}, `"ProvisionedThroughput": {"ReadCapacityUnits": 40000, "WriteCapacityUnits": 40000}`, "GetItem")

@@ -45,17 +45,26 @@ func (h *Handler) cloudWatch(ctx context.Context, r *door.Request, a *door.Reply
 	}
 	large := len(body) > cloudwatch.MaxBody
 	of := apiRequest{arrived: arrived}
-	if h.auditLog != nil && !large {
-		if of.operation = p.Operation(operation, body); cloudwatch.IsOperation(of.operation) {
-			defer func() { h.auditOther(&of, r, a, sourceCloudWatch) }()
-		}
-	}
 	fail := func(fault *apierror.Error) {
 		if fault != nil {
 			of.failed(fault.Code, fault.Message)
 		}
 		h.rejectCloudWatch(a, p, fault)
 	}
+	audited := false
+	if h.auditLog != nil && !large {
+		of.operation = p.Operation(operation, body)
+		audited = cloudwatch.IsOperation(of.operation)
+	}
+	defer func() {
+		if panicked := recover(); panicked != nil { // before it is written down, which has the reply
+			h.logPanic(r, a, panicked)
+			fail(internal(""))
+		}
+		if audited {
+			h.auditOther(&of, r, a, sourceCloudWatch)
+		}
+	}()
 	signer, err := h.signer(ctx, r, body, serviceCloudWatch)
 	if err == nil && h.access != nil && !large {
 		err = h.permit(ctx, r, a, signer, "cloudwatch:"+p.Operation(operation, body))

@@ -81,3 +81,6 @@ func ReadDecoded(d io.Reader) error {
 	defer b.Drop()
 	return b.readLarge(d, buffer.Size(admission.MaxBodyBytes+1))
 }
+
+// PanicInReports makes reports, and requests to CloudWatch, panic after their checks.
+func (h *Handler) PanicInReports() { h.service, h.cloudWatchService = nil, nil }

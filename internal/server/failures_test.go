@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/aws/smithy-go/encoding/cbor"
 
+	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/cloudwatch"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/ops"
@@ -220,5 +223,40 @@ func TestCloudWatchRejections(t *testing.T) {
 	}
 	if text := send(h, "GET", "/metrics", nil, nil).Body.String(); !strings.Contains(text, "dynamodb_user_errors_total 0\n") {
 		t.Errorf("they are counted:\n%s", text)
+	}
+}
+
+// A panic in a report, or in a request to CloudWatch, is answered and written down as an error of
+// the server.
+func TestPanicsAreAudited(t *testing.T) {
+	h, engine := newFailing(t)
+	path := filepath.Join(t.TempDir(), "audit")
+	log, err := audit.Open(audit.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Audit(log)
+	h.PanicInReports()
+	engine.fail(errPanic)
+	for _, c := range []struct {
+		method, path string
+		header       http.Header
+	}{
+		{"GET", "/shapes", signed("")},
+		{"POST", "/", signed("GraniteServiceVersion20100801.ListMetrics")},
+	} {
+		if w := send(h, c.method, c.path, c.header, strings.NewReader("{}")); w.Code != 500 || !strings.Contains(w.Body.String(), "Internal server error") {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(written), `"errorCode":"InternalServerError"`); n != 2 || strings.Contains(string(written), "Disconnected") {
+		t.Errorf("%d errors are written down:\n%s", n, written)
 	}
 }

@@ -35,12 +35,17 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 	if r.Method == http.MethodDelete {
 		verb = "Delete"
 	}
-	of := apiRequest{operation: verb + strings.ToUpper(name[:1]) + name[1:]}
-	if h.auditLog != nil {
-		of.arrived = time.Now()
-		defer func() { h.auditOther(&of, r, a, sourceOwn) }()
-	}
+	of := apiRequest{operation: verb + strings.ToUpper(name[:1]) + name[1:], arrived: time.Now()}
 	fail := func(err error) { h.failReport(ctx, a, &of, err) }
+	defer func() {
+		if p := recover(); p != nil { // before it is written down, which has the reply
+			h.logPanic(r, a, p)
+			fail(internal(""))
+		}
+		if h.auditLog != nil {
+			h.auditOther(&of, r, a, sourceOwn)
+		}
+	}()
 	signer, err := checkSigner(h.verifier, r)
 	if err == nil {
 		err = h.permit(ctx, r, a, signer, "stator:"+of.operation)

@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/stator-db/stator/internal/language/policy"
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/keys"
@@ -222,24 +221,21 @@ func TestSignedCloudWatchProtocols(t *testing.T) {
 // A standby is promoted, and shows its state, for principals that may do that.
 func TestPermissionsOfStandby(t *testing.T) {
 	promoted := 0
-	var actions string // that are allowed
 	var log bytes.Buffer
 	h := &server.Standby{
 		Status:   func() standby.Status { return standby.Status{Of: "http://primary", State: standby.Following} },
 		Metrics:  func() []metrics.Metric { return nil },
 		Promote:  func(context.Context) (standby.Status, error) { promoted++; return standby.Status{}, nil },
 		Verifier: testVerifier(), Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Access: &server.Access{Region: "eu-west-1", Identify: func(string) *principals.Identity {
-			p, err := policy.NewPrincipal("arn:aws:iam::000000000000:user/me", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			document, err := policy.Parse(policy.Identity, []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"`+actions+`","Resource":"*"}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &principals.Identity{Principal: p, Policies: policy.Policies{Identity: []*policy.Document{document}}}
-		}},
+		Access: &server.Access{Region: "eu-west-1"},
+	}
+	allow := func(actions string) {
+		who, err := principals.Define([]principals.Definition{{ARN: "arn:aws:iam::000000000000:user/me", Policies: []principals.NamedPolicy{
+			{Name: "me.json", Document: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"` + actions + `","Resource":"*"}}`}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Verifier.Replace(keys.NewSet(&keys.Key{AccessKey: "AKID", Secret: keys.NewSecret("the secret"), Principal: "arn:aws:iam::000000000000:user/me"}), who)
 	}
 	for _, c := range []struct {
 		allowed string
@@ -250,7 +246,7 @@ func TestPermissionsOfStandby(t *testing.T) {
 		{"stator:Promote", []string{"stator:GetStandby", "stator:GetMetrics"}},
 		{"stator:*", nil},
 	} {
-		actions = c.allowed
+		allow(c.allowed)
 		before := promoted
 		for _, action := range []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"} {
 			r := httptest.NewRequest(http.MethodPost, "http://localhost/", nil)

@@ -69,8 +69,7 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 
 // Guard has the keys and policies of an embedded stator, and who uses it.
 type Guard struct {
-	Keys     *stator.Keys
-	Policies *stator.Policies
+	Access *stator.Access
 
 	Application   aws.CredentialsProvider // sends the requests of the application
 	Administrator aws.CredentialsProvider // creates the tables
@@ -157,7 +156,7 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	}
 	opened := stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: o.Log, Now: o.Now}
 	if o.Guard != nil {
-		opened.Keys, opened.Policies = o.Guard.Keys, o.Guard.Policies
+		opened.Access = o.Guard.Access
 	}
 	s, err := stator.Open(ctx, opened)
 	if err != nil {

@@ -209,20 +209,18 @@ func TestCredentials(t *testing.T) {
 		return path
 	}
 	write("shop.json", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":["dynamodb:DescribeTable","dynamodb:GetItem"],"Resource":"arn:aws:dynamodb:*:000000000000:table/orders"}}`)
-	keys, err := stator.OpenKeys(write("keys.yaml", `keys:
+	keys := write("keys.yaml", `keys:
   - {access_key: root, secret: root, principal: "arn:aws:iam::000000000000:root"}
   - {access_key: shop, secret: shop}
   - {access_key: other, secret: other}
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies, err := stator.OpenPolicies(write("policies.yaml", `principals: [{arn: "arn:aws:iam::000000000000:user/shop", policies: [shop.json]}]`))
+`)
+	policies := write("policies.yaml", `principals: [{arn: "arn:aws:iam::000000000000:user/shop", policies: [shop.json]}]`)
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: keys, Policies: policies})
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := credentials.NewStaticCredentialsProvider("root", "root", "")
-	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0", Guard: &Guard{Keys: keys, Policies: policies, Application: root, Administrator: root}})
+	server, err := Open(t.Context(), Options{Model: []byte(shop), DynamoDB: "127.0.0.1:0", Guard: &Guard{Access: access, Application: root, Administrator: root}})
 	if err != nil {
 		t.Fatal(err)
 	}

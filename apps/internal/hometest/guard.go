@@ -60,11 +60,7 @@ func Guard(t testing.TB, o *home.Options) {
 			t.Fatal(err)
 		}
 	}
-	keys, err := stator.OpenKeys(filepath.Join(files, "keys.yaml"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies, err := stator.OpenPolicies(filepath.Join(files, "policies.yaml"))
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: filepath.Join(files, "keys.yaml"), Policies: filepath.Join(files, "policies.yaml")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +73,7 @@ func Guard(t testing.TB, o *home.Options) {
 			t.Errorf("the policy of %s denies a request that it sends: %v", name, err)
 		}
 	})
-	o.Guard = &home.Guard{Keys: keys, Policies: policies, Application: app, Administrator: administrator, Denied: func(err error) {
+	o.Guard = &home.Guard{Access: access, Application: app, Administrator: administrator, Denied: func(err error) {
 		if os.Getenv(withoutGrant) != "" { // at once: an application may try again for long
 			fmt.Printf("--- FAIL: %s\n    %v\n", t.Name(), err)
 			os.Exit(1)

@@ -150,6 +150,9 @@ func (p *part) checkScaling(key, value []byte) {
 	}
 }
 
+// formatAccess is the format number of the access keys and principals.
+const formatAccess = 1
+
 // formatDAX is the format number of the clusters of DAX.
 const formatDAX = 1
 
@@ -183,6 +186,7 @@ const (
 	metaSets       = "backup sets"
 	metaCheckpoint = "checkpoint/"
 	metaUnits      = "units/"
+	metaAccess     = "access"
 )
 
 // metaBytes are the lengths of the values of the database's own records.
@@ -196,6 +200,10 @@ func (p *part) checkMeta(key, value []byte) {
 	case name == metaRuns:
 		if _, err := history.DecodeRuns(value); err != nil {
 			p.fault(KindRecord, "", key, "the record %q cannot be decoded", name)
+		}
+	case name == metaAccess:
+		if len(value) == 0 || value[0] != formatAccess || !json.Valid(value[1:]) {
+			p.fault(KindRecord, "", key, "the access keys and principals cannot be decoded")
 		}
 	case !known:
 		p.fault(KindUnknown, "", key, "the record %q is not known", name)

@@ -2,7 +2,7 @@
 // Version 4).
 //
 // It reports missing, malformed and wrong parts of a signature in the service's words. Keys
-// come from package keys.
+// come from package keys, and what their owners may do from package principals.
 package auth
 
 import (
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/protocol/principals"
 )
 
 // Signer is the signer that a request names.
@@ -19,6 +20,10 @@ type Signer struct {
 	AccessKey []byte // it may share memory with the header
 	Region    string
 	Principal string // the ARN of the key's owner; empty if the signature is not verified
+
+	// Identity is the key's owner with its policies, as they were when the signature was verified;
+	// nil without policies.
+	Identity *principals.Identity
 }
 
 // Read finds the signer of a request, in its headers or in its query. It does not verify the

@@ -69,7 +69,7 @@ func (v *Verifier) VerifyConnection(c *Connection) (Signer, error) {
 	if err := v.verdict(r, &a, key, known, valid, now); err != nil {
 		return Signer{}, err
 	}
-	return Signer{AccessKey: parts[0], Region: signing.region, Principal: key.Principal}, nil
+	return current.signer(parts[0], key, signing.region), nil
 }
 
 // isConnection reports whether a hash is that of the fixed request.

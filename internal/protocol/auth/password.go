@@ -24,5 +24,5 @@ func (v *Verifier) VerifyPassword(authorization []byte) (Signer, bool) {
 		_ = equal(password, current.nobody.Secret.Reveal())
 		return Signer{}, false
 	}
-	return Signer{AccessKey: accessKey, Principal: key.Principal}, equal(password, key.Secret.Reveal())
+	return current.signer(accessKey, key, ""), equal(password, key.Secret.Reveal())
 }

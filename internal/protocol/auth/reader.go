@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"time"
 )
 
@@ -79,20 +80,24 @@ func (r *Reader) rememberVerified(current *verifierKeys, q *Request, a *authoriz
 		names: bytes.Clone(a.signedHeaders), start: appendStart(nil, date, signing), signing: signing, signer: s}
 }
 
-// verify returns the signer if a request is like the one that was verified, and its signature is
-// right. If it is not ok, the request is verified from the beginning, which finds the error.
-func (p *verifiedSigner) verify(v *Verifier, r *Request) (Signer, bool) {
+// verify decides about a request that is like the one that was verified: only its signature can be
+// wrong. If it does not decide, the request is verified from the beginning; its body is not hashed yet.
+func (p *verifiedSigner) verify(v *Verifier, r *Request) (s Signer, decided bool, err error) {
 	if p == nil || p.keys != v.current.Load() || p.service != r.Service || r.Query != "" {
-		return Signer{}, false
+		return Signer{}, false, nil
 	}
 	text := r.Headers.Header("Authorization")
-	if !bytes.HasPrefix(text, p.prefix) || separator(text[len(p.prefix):]) >= 0 || !bytes.Equal(r.Headers.Header("X-Amz-Date"), p.sent) {
-		return Signer{}, false
+	if len(text) != len(p.prefix)+2*sha256.Size || !bytes.HasPrefix(text, p.prefix) || separator(text[len(p.prefix):]) >= 0 || !bytes.Equal(r.Headers.Header("X-Amz-Date"), p.sent) {
+		return Signer{}, false, nil
 	}
 	if age := v.now().Sub(p.date); age > skew || age < -skew {
-		return Signer{}, false
+		return Signer{}, false, nil
 	}
 	w := workspaces.Get().(*workspace)
 	defer w.release()
-	return p.signer, w.signs(r, p.names, p.start, p.signing, text[len(p.prefix):])
+	if !w.signs(r, p.names, p.start, p.signing, text[len(p.prefix):]) {
+		w.logWrong(v.log, r, p.names, p.signing)
+		return Signer{}, true, mismatch()
+	}
+	return p.signer, true, nil
 }

@@ -3,10 +3,12 @@ package auth
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stator-db/stator/internal/protocol/keys"
+	"github.com/stator-db/stator/internal/protocol/principals"
 )
 
 // A Reader that has read one request reads the next as Read does.
@@ -54,8 +56,8 @@ func TestReader(t *testing.T) {
 			_, _ = reader.Read(header(before), before.query)
 			got, err := reader.Read(header(r), r.query)
 			want, wantErr := Read(header(r), r.query)
-			if fmt.Sprintf("%s %v", got, err) != fmt.Sprintf("%s %v", want, wantErr) {
-				t.Errorf("after %q, %q is read as %s, %v, want %s, %v", before, r, got, err, want, wantErr)
+			if fmt.Sprintf("%v %v", got, err) != fmt.Sprintf("%v %v", want, wantErr) {
+				t.Errorf("after %q, %q is read as %v, %v, want %v, %v", before, r, got, err, want, wantErr)
 			}
 		}
 	}
@@ -108,7 +110,7 @@ func TestVerifyNext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var last Reader
 			now = vectorTime
-			v.Replace(vectorSet())
+			v.Replace(vectorSet(), nil)
 			if _, err := v.VerifyNext(first, &last); err != nil || last.verified == nil {
 				t.Fatalf("the first request: %v, remembered: %v", err, last.verified != nil)
 			}
@@ -116,13 +118,81 @@ func TestVerifyNext(t *testing.T) {
 				now = c.now
 			}
 			if c.keys != nil {
-				v.Replace(c.keys)
+				v.Replace(c.keys, nil)
 			}
 			got, err := v.VerifyNext(c.r, &last)
 			want, wantErr := v.Verify(c.r)
-			if fmt.Sprintf("%s %v", got, err) != fmt.Sprintf("%s %v", want, wantErr) {
-				t.Errorf("%s, %v, want %s, %v", got, err, want, wantErr)
+			if fmt.Sprintf("%v %v", got, err) != fmt.Sprintf("%v %v", want, wantErr) {
+				t.Errorf("%v, %v, want %v, %v", got, err, want, wantErr)
 			}
 		})
+	}
+}
+
+// countedHeaders counts how often the hash of a body is compared with a declared one.
+type countedHeaders struct {
+	headerList
+	hashed *int
+}
+
+func (h countedHeaders) Header(name string) []byte {
+	if name == "X-Amz-Content-Sha256" {
+		*h.hashed++
+	}
+	return h.headerList.Header(name)
+}
+
+// A wrong signature costs no more than a right one: the body is hashed once, also after a request
+// that is remembered.
+func TestWrongSignatureIsHashedOnce(t *testing.T) {
+	first := signed(vectorKey, vectorSecret, vectorTime)
+	headers := first.Headers.(headerList)
+	authorization := string(headers.Header("Authorization"))
+	v := NewVerifier(vectorSet(), func() time.Time { return vectorTime }, slog.New(slog.DiscardHandler))
+	for _, signature := range []string{authorization, authorization[:len(authorization)-64] + strings.Repeat("0", 64), authorization[:len(authorization)-1], authorization + "0"} {
+		var last Reader
+		if _, err := v.VerifyNext(first, &last); err != nil || last.verified == nil {
+			t.Fatalf("the first request: %v", err)
+		}
+		hashed, r := 0, first
+		r.Headers = countedHeaders{headers.with([2]string{"Authorization", signature}), &hashed}
+		_, err := v.VerifyNext(r, &last)
+		if hashed != 1 || (err == nil) != (signature == authorization) {
+			t.Errorf("%s: hashed %d times, %v", signature, hashed, err)
+		}
+	}
+}
+
+// A request has the policies of the set that its key is of.
+func TestSignerHasPoliciesOfItsKeys(t *testing.T) {
+	const arn = "arn:aws:iam::000000000000:user/me"
+	set := func(tag string) *principals.Set {
+		s, err := principals.Define([]principals.Definition{{ARN: arn, Tags: map[string]string{"set": tag}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	key := func() *keys.Set {
+		return keys.NewSet(&keys.Key{AccessKey: vectorKey, Secret: keys.NewSecret(vectorSecret), Principal: arn})
+	}
+	r := signed(vectorKey, vectorSecret, vectorTime)
+	v := NewVerifier(key(), func() time.Time { return vectorTime }, slog.New(slog.DiscardHandler))
+	var last Reader
+	if s, err := v.VerifyNext(r, &last); err != nil || s.Identity != nil {
+		t.Errorf("without policies: %v, %v", s, err)
+	}
+	for _, tag := range []string{"first", "second"} {
+		v.Replace(key(), set(tag))
+		for range 2 { // the second is remembered
+			s, err := v.VerifyNext(r, &last)
+			if err != nil || s.Identity == nil || s.Identity.Tags["set"] != tag || !s.Identity.Listed {
+				t.Fatalf("%s: %+v, %v", tag, s.Identity, err)
+			}
+		}
+	}
+	v.Replace(keys.NewSet(&keys.Key{AccessKey: vectorKey, Secret: keys.NewSecret(vectorSecret), Principal: "no ARN"}), set("third"))
+	if s, err := v.Verify(r); err != nil || s.Identity == nil || s.Identity.Listed || s.Identity.Policies.Identity != nil {
+		t.Errorf("an owner that is no principal: %+v, %v", s.Identity, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/protocol/keys"
+	"github.com/stator-db/stator/internal/protocol/principals"
 )
 
 const (
@@ -42,18 +43,42 @@ type Verifier struct {
 	current atomic.Pointer[verifierKeys]
 }
 
-// verifierKeys are the keys of a verifier, and what was derived from them.
+// verifierKeys are the keys of a verifier with the policies of their owners, and what was derived from
+// them. A request uses one of them, so that it never has the key of one and the policies of another.
 type verifierKeys struct {
 	set    *keys.Set
 	cache  *signingKeys
-	nobody *keys.Key // stands for a key that is unknown, so that its requests take as long
+	nobody *keys.Key       // stands for a key that is unknown, so that its requests take as long
+	who    *principals.Set // nil without policies
+	known  sync.Map        // *principals.Identity by ARN; as many as there are keys
 }
 
-// NewVerifier returns a verifier with a set of keys. At the level debug it logs the canonical form
+// signer returns the owner of a key as a signer.
+func (k *verifierKeys) signer(accessKey []byte, key *keys.Key, region string) Signer {
+	return Signer{AccessKey: accessKey, Region: region, Principal: key.Principal, Identity: k.identify(key.Principal)}
+}
+
+// identify returns the identity of a principal; nil without policies.
+func (k *verifierKeys) identify(arn string) *principals.Identity {
+	if k.who == nil {
+		return nil
+	}
+	if found, ok := k.known.Load(arn); ok {
+		return found.(*principals.Identity)
+	}
+	found, err := k.who.Identity(arn)
+	if err != nil { // it has no policies, so that it may do nothing
+		found = principals.Nobody(arn)
+	}
+	k.known.Store(arn, found)
+	return found
+}
+
+// NewVerifier returns a verifier with a set of keys, without policies. At the level debug it logs the canonical form
 // of requests whose signature is wrong.
 func NewVerifier(set *keys.Set, now func() time.Time, log *slog.Logger) *Verifier {
 	v := &Verifier{now: now, log: log}
-	v.Replace(set)
+	v.Replace(set, nil)
 	return v
 }
 
@@ -62,9 +87,11 @@ func WrongRegion(region string) error {
 	return fault(invalidSignature, fmt.Sprintf("Credential should be scoped to a valid region, not '%s'. ", region))
 }
 
-// Replace replaces the keys. Requests that are being verified are not disturbed.
-func (v *Verifier) Replace(set *keys.Set) {
-	v.current.Store(&verifierKeys{set: set, cache: newSigningKeys(), nobody: &keys.Key{Secret: keys.NewSecret(rand.Text())}})
+// Replace replaces the keys, and the principals with their policies; nil is none. Requests that are being
+// verified are not disturbed.
+func (v *Verifier) Replace(set *keys.Set, who *principals.Set) {
+	set = keys.NewSet(set.All()...) // another one, as Keys says
+	v.current.Store(&verifierKeys{set: set, who: who, cache: newSigningKeys(), nobody: &keys.Key{Secret: keys.NewSecret(rand.Text())}})
 }
 
 // Keys returns the keys. It is another set after Replace.
@@ -99,8 +126,8 @@ func (v *Verifier) Verify(r Request) (Signer, error) { return v.VerifyNext(r, ni
 // VerifyNext is Verify for a request of a connection, whose last signer is remembered; nil is none.
 func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
 	if last != nil {
-		if s, ok := last.verified.verify(v, &r); ok {
-			return s, nil
+		if s, decided, err := last.verified.verify(v, &r); decided {
+			return s, err
 		}
 	}
 	var a authorization
@@ -141,7 +168,7 @@ func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
 	if err := v.verdict(&r, &a, key, known, valid, now); err != nil {
 		return Signer{}, err
 	}
-	s := Signer{AccessKey: accessKey, Region: signing.region, Principal: key.Principal}
+	s := current.signer(accessKey, key, signing.region)
 	last.rememberVerified(current, &r, &a, date, signing, s)
 	return s, nil
 }
@@ -181,11 +208,18 @@ func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *si
 	names, ok := w.sortedNames(a.signedHeaders)
 	w.start = appendStart(w.start[:0], date, key)
 	valid := w.signs(r, names, w.start, key, a.signature) && ok
-	if !valid && v.log.Enabled(context.Background(), slog.LevelDebug) {
-		w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
-		v.log.Debug("a signature is wrong; the canonical request should have been", "accessKey", key.key.AccessKey, "canonical", withoutToken(string(w.text)))
+	if !valid {
+		w.logWrong(v.log, r, names, key)
 	}
 	return valid
+}
+
+// logWrong logs what should have been signed, after signs.
+func (w *workspace) logWrong(log *slog.Logger, r *Request, names []byte, key *signingKey) {
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
+		log.Debug("a signature is wrong; the canonical request should have been", "accessKey", key.key.AccessKey, "canonical", withoutToken(string(w.text)))
+	}
 }
 
 // appendStart appends the first lines of the text that is signed, to which only a hash is added.

@@ -591,17 +591,17 @@ func TestReplace(t *testing.T) {
 		})
 	}
 	for range 100 {
-		v.Replace(other)
+		v.Replace(other, nil)
 		if _, err := v.Verify(replaced); err != nil {
 			t.Error(err)
 		}
 		if _, err := v.Verify(old); err == nil {
 			t.Error("the old secret is accepted")
 		}
-		v.Replace(vectorSet())
+		v.Replace(vectorSet(), nil)
 	}
 	wg.Wait()
-	v.Replace(keys.NewSet())
+	v.Replace(keys.NewSet(), nil)
 	if _, err := v.Verify(old); err == nil || !strings.HasPrefix(err.Error(), unrecognizedClient) {
 		t.Errorf("without keys: %v", err)
 	}

@@ -32,9 +32,7 @@ func Add(path string, k *Key) error {
 			indent, after = last.indent, last.last
 		case f.member != nil:
 			after = f.member.Key.GetToken().Position.Line
-			if f.member.Value.GetToken().Position.Line == after && strings.TrimSpace(f.lines[after-1]) == "keys: []" {
-				f.lines[after-1] = "keys:\n"
-			}
+			f.lines[after-1] = strings.Replace(f.lines[after-1], "keys: []", "keys:", 1)
 		default:
 			after = len(f.lines)
 			f.lines[after-1] = endLine(f.lines[after-1]) + "keys:\n"
@@ -51,6 +49,10 @@ func Remove(path, accessKey string) error {
 		i := slices.IndexFunc(f.entries, func(e keyEntry) bool { return is(&e.Key) })
 		if i < 0 {
 			return nil, ErrNoKey
+		}
+		if len(f.entries) == 1 { // a list without keys is written on purpose
+			at := f.member.Key.GetToken().Position.Line - 1
+			f.lines[at] = strings.Replace(f.lines[at], "keys:", "keys: []", 1)
 		}
 		return slices.Delete(f.lines, f.entries[i].first-1, f.entries[i].last), nil
 	}, func(before []*Key) []*Key { return slices.DeleteFunc(before, is) })

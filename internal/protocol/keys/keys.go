@@ -1,10 +1,11 @@
-// Package keys reads and writes files of access keys.
+// Package keys has access keys, and reads and writes files of them.
 //
 // It leaves what a key proves to package auth.
 package keys
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,10 +39,24 @@ func NewSet(list ...*Key) *Set {
 	return s
 }
 
+// Unite returns the keys of two sets. Those of the first take precedence: shadowed are the access keys
+// of the second that the first has, too.
+func Unite(first, second *Set) (united *Set, shadowed []string) {
+	list := slices.Clone(first.list)
+	for _, k := range second.list {
+		if first.byID[k.AccessKey] != nil {
+			shadowed = append(shadowed, k.AccessKey)
+			continue
+		}
+		list = append(list, k)
+	}
+	return NewSet(list...), shadowed
+}
+
 // Find returns the key with an access key, or nil.
 func (s *Set) Find(accessKey []byte) *Key { return s.byID[string(accessKey)] }
 
-// All returns the keys in the order of their file.
+// All returns the keys in the order in which they were given.
 func (s *Set) All() []*Key { return s.list }
 
 // Account is the account of principals that are not named.

@@ -111,6 +111,7 @@ func TestReadFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"an empty file", "", "keys.yaml: the file is empty"},
 		{"a file of comments", "# keys:\n", "keys.yaml: the file is empty"},
+		{"a list that is missing", "keys:\n", "keys.yaml: the file is empty"},
 		{"an unknown member of the file", "policies: []\n", `keys.yaml:1:1: "policies" is not a member of a file of keys; the only one is keys`},
 		{"a list without its name", "- access_key: a\n", "keys.yaml:1:1: the file must have a list of keys"},
 		{"no list", "keys: AKID\n", "keys.yaml:1:7: keys must be a list"},
@@ -295,5 +296,46 @@ func TestGenerate(t *testing.T) {
 			t.Fatalf("the key is %s, with a secret of %d characters", id, len(secret.Reveal()))
 		}
 		seen[id], seen[secret.Reveal()] = true, true
+	}
+}
+
+// A file whose last key is removed says that it has none, and is not taken for one that is being
+// written; a key can be added again.
+func TestRemoveLast(t *testing.T) {
+	for text, want := range map[string]string{
+		"keys:\n  - access_key: a\n    secret: b\n":            "keys: []\n",
+		"# ours\nkeys: # none\n- {access_key: a, secret: b}\n": "# ours\nkeys: [] # none\n",
+	} {
+		path := writeKeys(t, text)
+		if err := Remove(path, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(path); string(got) != want {
+			t.Errorf("the file is\n%s\nwant\n%s", got, want)
+		}
+		if set, err := Read(path); err != nil || len(set.All()) != 0 {
+			t.Errorf("it is read with %v", err)
+		}
+		if err := Add(path, &Key{AccessKey: "c", Secret: NewSecret("d")}); err != nil {
+			t.Error(err)
+		}
+		if set, err := Read(path); err != nil || len(set.All()) != 1 || set.Find([]byte("c")) == nil {
+			t.Errorf("after Add: %v", err)
+		}
+	}
+}
+
+// The keys of the first set take precedence.
+func TestUnite(t *testing.T) {
+	set := func(secret string, ids ...string) *Set {
+		var list []*Key
+		for _, id := range ids {
+			list = append(list, &Key{AccessKey: id, Secret: NewSecret(secret)})
+		}
+		return NewSet(list...)
+	}
+	united, shadowed := Unite(set("first", "a", "b"), set("second", "b", "c"))
+	if got := fmt.Sprintln(shadowed, len(united.All()), united.Find([]byte("b")).Secret.Reveal(), united.Find([]byte("c")).Secret.Reveal()); got != "[b] 3 first second\n" {
+		t.Error(got)
 	}
 }

@@ -29,8 +29,8 @@ func Read(path string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.member == nil { // a file without keys has an empty list
-		return nil, fmt.Errorf("%s: the file is empty: it must have a list of keys as its member keys", path)
+	if f.member == nil || f.member.Value.Type() == ast.NullType { // a file without keys has an empty list
+		return nil, fmt.Errorf("%s: the file is empty: it must have a list of keys as its member keys; one without keys has keys: []", path)
 	}
 	return f.set()
 }

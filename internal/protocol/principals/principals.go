@@ -1,4 +1,5 @@
-// Package principals reads who may do what: a file of principals with their policies.
+// Package principals knows who may do what: principals with their policies, of a file or of
+// definitions that a database stores.
 //
 // It leaves who has signed a request to package auth, and what a request needs to the
 // operations.
@@ -25,14 +26,19 @@ type Identity struct {
 	UserID    string            // aws:userid
 	Tags      map[string]string // aws:PrincipalTag
 	Policies  policy.Policies   // but for that of the resource
-	Listed    bool              // the file has the principal
+	Listed    bool              // the set has the principal
 }
 
-// Set has the identities of a file. It does not change.
+// Set has the identities of a file or of definitions. It does not change.
 type Set struct {
 	users map[string]*entry // by ARN
 	roles map[string]*entry
+	names map[string]string // ARNs by their names, which are unique in an account
 	files []string
+}
+
+func newSet() *Set {
+	return &Set{users: make(map[string]*entry), roles: make(map[string]*entry), names: make(map[string]string)}
 }
 
 // entry is a principal of a file.
@@ -78,15 +84,21 @@ func Read(path string) (*Set, error) {
 	if len(file.Principals) > maxPrincipals {
 		return nil, fmt.Errorf("%s has %d principals; at most %d are possible", path, len(file.Principals), maxPrincipals)
 	}
-	s := &Set{users: make(map[string]*entry), roles: make(map[string]*entry), files: []string{path}}
-	load := loader{folder: filepath.Dir(path), parsed: make(map[string]*policy.Document), names: make(map[string]string)}
+	s := newSet()
+	s.files = []string{path}
+	load := loader{folder: filepath.Dir(path), parsed: make(map[string]*policy.Document)}
 	for i, e := range file.Principals {
 		if e == nil {
 			return nil, fmt.Errorf("%s: principal %d is empty", path, i+1)
 		}
-		if err := s.add(e, &load); err != nil {
+		err := s.check(e)
+		if err == nil {
+			err = load.documents(e)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: principal %d (%s): %w", path, i+1, e.ARN, err)
 		}
+		s.add(e)
 	}
 	s.files = append(s.files, load.files...)
 	return s, nil
@@ -120,7 +132,6 @@ func readFile(path string) ([]byte, error) {
 type loader struct {
 	folder string
 	parsed map[string]*policy.Document
-	names  map[string]string // ARNs by their names
 	files  []string
 }
 
@@ -160,28 +171,53 @@ func (l *loader) readAll(kind policy.Kind, names []string) (all []*policy.Docume
 	return all, nil
 }
 
-// add adds a principal with its policies.
-func (s *Set) add(e *entry, load *loader) (err error) {
-	isRole := strings.Contains(e.ARN, ":role/")
-	into := s.users
+// documents reads the policies of a principal.
+func (l *loader) documents(e *entry) (err error) {
+	if e.identity, err = l.readAll(policy.Identity, e.Policies); err != nil {
+		return err
+	}
+	if e.Boundary != "" {
+		if e.boundary, err = l.read(policy.Boundary, e.Boundary); err != nil {
+			return err
+		}
+	}
+	e.sessions = make(map[string][]*policy.Document)
+	for _, one := range e.Sessions {
+		if err := checkSession(e, one.Name, len(one.Policies)); err != nil {
+			return err
+		}
+		if e.sessions[one.Name], err = l.readAll(policy.Session, one.Policies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSession(e *entry, name string, policies int) error {
+	if name == "" || policies == 0 || e.sessions[name] != nil {
+		return fmt.Errorf("session %q: a session has a name of its own, and policies", name)
+	}
+	return nil
+}
+
+// check checks a principal but for its policies.
+func (s *Set) check(e *entry) error {
+	isRole := e.isRole()
 	if isRole {
-		into = s.roles
 		// A role is known by the sessions that assume it.
 		name := e.ARN[strings.LastIndexByte(e.ARN, '/')+1:]
 		account := strings.TrimPrefix(strings.Split(e.ARN, ":role/")[0], "arn:aws:iam::")
 		if _, err := policy.NewPrincipal("arn:aws:sts::"+account+":assumed-role/"+name+"/session", e.ARN); err != nil {
 			return errors.New("this is not the ARN of a role, as in arn:aws:iam::000000000000:role/NAME")
 		}
-	} else if _, err := policy.NewPrincipal(e.ARN, ""); err != nil {
+	} else if p, err := policy.NewPrincipal(e.ARN, ""); err != nil {
 		return err
+	} else if p.Kind == policy.AssumedRole {
+		return errors.New("a session has the policies of its role: the principal is the role, as in arn:aws:iam::000000000000:role/NAME")
 	}
-	// The names of IAM are unique in an account, whatever their paths; policies may have them
-	// as variables.
-	name := fmt.Sprint(isRole, accountOf(e.ARN), "/", strings.ToLower(nameOf(e.ARN)))
-	if arn, twice := load.names[name]; twice {
-		return fmt.Errorf("the file has %s already; names must differ, also with other paths", arn)
+	if arn, twice := s.names[e.name()]; twice {
+		return fmt.Errorf("there is %s already; names must differ, also with other paths", arn)
 	}
-	load.names[name] = e.ARN
 	for key := range e.Tags {
 		for other := range e.Tags {
 			if key != other && strings.EqualFold(key, other) {
@@ -192,25 +228,25 @@ func (s *Set) add(e *entry, load *loader) (err error) {
 	if len(e.Sessions) > 0 && !isRole {
 		return errors.New("only a role has sessions")
 	}
-	if e.identity, err = load.readAll(policy.Identity, e.Policies); err != nil {
-		return err
-	}
-	if e.Boundary != "" {
-		if e.boundary, err = load.read(policy.Boundary, e.Boundary); err != nil {
-			return err
-		}
-	}
-	e.sessions = make(map[string][]*policy.Document)
-	for _, one := range e.Sessions {
-		if one.Name == "" || len(one.Policies) == 0 || e.sessions[one.Name] != nil {
-			return fmt.Errorf("session %q: a session has a name of its own, and policies", one.Name)
-		}
-		if e.sessions[one.Name], err = load.readAll(policy.Session, one.Policies); err != nil {
-			return err
-		}
+	return nil
+}
+
+// add adds a principal that was checked.
+func (s *Set) add(e *entry) {
+	into := s.users
+	if e.isRole() {
+		into = s.roles
 	}
 	into[e.ARN] = e
-	return nil
+	s.names[e.name()] = e.ARN
+}
+
+func (e *entry) isRole() bool { return strings.Contains(e.ARN, ":role/") }
+
+// name is what differs between principals: the names of IAM are unique in an account, whatever
+// their paths; policies may have them as variables.
+func (e *entry) name() string {
+	return fmt.Sprint(e.isRole(), accountOf(e.ARN), "/", strings.ToLower(nameOf(e.ARN)))
 }
 
 func accountOf(arn string) string { return strings.Split(arn, ":")[4] }
@@ -254,6 +290,9 @@ func (s *Set) Identity(arn string) (*Identity, error) {
 	}
 	return found, nil
 }
+
+// Nobody returns the identity of a principal that has no policies and may do nothing.
+func Nobody(arn string) *Identity { return &Identity{Principal: &policy.Principal{ARN: arn}} }
 
 // role returns the role of a session. The ARN of a session does not have the path of its
 // role.

@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		{"an unknown member", "principals:\n  - arn: arn:aws:iam::000000000000:user/alice\n    polices: [get.json]\n", `policies.yaml: 3:5: unknown field "polices"`},
 		{"no YAML", "principals: [", "policies.yaml: 1:"},
 		{"no ARN", "principals:\n  - policies: [get.json]\n", `policies.yaml: principal 1 (): "" is not the ARN of a principal`},
-		{"twice", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n  - arn: arn:aws:iam::000000000000:user/a\n", "principal 2 (arn:aws:iam::000000000000:user/a): the file has arn:aws:iam::000000000000:user/a already"},
+		{"twice", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n  - arn: arn:aws:iam::000000000000:user/a\n", "principal 2 (arn:aws:iam::000000000000:user/a): there is arn:aws:iam::000000000000:user/a already"},
 		{"no such file", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [none.json]\n", "none.json: no such file"},
 		{"a malformed policy", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    policies: [bad.json]\n", "bad.json:1:"},
 		{"a session of a user", "principals:\n  - arn: arn:aws:iam::000000000000:user/a\n    sessions: [{name: a, policies: [get.json]}]\n", "only a role has sessions"},
@@ -120,5 +120,52 @@ func TestModes(t *testing.T) {
 		if err := os.Chmod(changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Definitions become the same identities as a file does. One that cannot be used denies everything.
+func TestDefinitions(t *testing.T) {
+	named := NamedPolicy{Name: "get.json", Document: allowGet}
+	list := []Definition{
+		{ARN: "arn:aws:iam::000000000000:user/alice", Policies: []NamedPolicy{named}, Tags: map[string]string{"team": "blue"}},
+		{ARN: "arn:aws:iam::000000000000:role/apps/orders", Policies: []NamedPolicy{named}, Sessions: []SessionPolicies{{Name: "reports", Policies: []NamedPolicy{{Name: "put.json", Document: strings.Replace(allowGet, "GetItem", "PutItem", 1)}}}}},
+	}
+	verdict := func(s *Set, arn string) policy.Reason {
+		t.Helper()
+		id, err := s.Identity(arn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.Policies.Evaluate(&policy.Request{Principal: id.Principal, Action: "dynamodb:GetItem", Resource: "*", Context: id.Principal}).Reason
+	}
+	set, err := Define(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const alice = "arn:aws:iam::000000000000:user/alice"
+	for arn, want := range map[string]policy.Reason{
+		alice: policy.AllowedByIdentity,
+		"arn:aws:sts::000000000000:assumed-role/orders/other":   policy.AllowedByIdentity,
+		"arn:aws:sts::000000000000:assumed-role/orders/reports": policy.NoSessionAllows,
+	} {
+		if got := verdict(set, arn); got != want {
+			t.Errorf("%s: %v, want %v", arn, got, want)
+		}
+	}
+	broken := Definition{ARN: "arn:aws:iam::000000000000:user/bob", Policies: []NamedPolicy{named, {Name: "new.json", Document: `{"Version":"2040-01-01"}`}}}
+	if _, err := Define([]Definition{broken}); err == nil || !strings.Contains(err.Error(), "new.json:1:") {
+		t.Errorf("a broken definition: %v", err)
+	}
+	stored, faults := DefineStored(append(list, broken))
+	if len(faults) != 1 || stored.Len() != 3 || verdict(stored, broken.ARN) != policy.DeniedByIdentity || verdict(stored, alice) != policy.AllowedByIdentity {
+		t.Errorf("%d principals, %v; bob: %v", stored.Len(), faults, verdict(stored, broken.ARN))
+	}
+	first, err := Define([]Definition{{ARN: "arn:aws:iam::000000000000:user/team/Alice"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	united, shadowed := Unite(first, set)
+	if len(shadowed) != 1 || shadowed[0] != alice || united.Len() != 2 || united.Has(alice) != "arn:aws:iam::000000000000:user/team/Alice" || verdict(united, alice) != policy.NoIdentityAllows {
+		t.Errorf("united: %v, shadowed %v", united.List(), shadowed)
 	}
 }
