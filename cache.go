@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/cache"
 )
 
@@ -39,7 +40,8 @@ const (
 	// time to live, and the results of queries do not change until then.
 	CacheDAX = cache.DAX
 	// CacheCoherent returns nothing that was replaced: a write drops what it changes before
-	// it is answered. It needs the data for itself, and cannot be used on a cluster.
+	// it is answered, on a cluster in the caches of all servers. There, each write takes some
+	// milliseconds longer; see docs/cache.md.
 	CacheCoherent = cache.Coherent
 )
 
@@ -59,11 +61,30 @@ func (o *Options) checkCache() error {
 		return fmt.Errorf("%q is not a mode of a cache: use dax or coherent", c.Mode)
 	case c.ItemTTL < 0 || c.QueryTTL < 0 || c.Bytes < 0:
 		return errors.New("the times to live and the size of a cache must not be negative")
-	case c.Mode == CacheCoherent && o.Engine != "":
-		return errors.New("a cache of mode coherent cannot be used on a cluster: a server does not learn of the writes of other servers before they are answered; " +
-			"use mode dax, whose reads are stale for at most the time to live, or no cache")
 	}
 	return nil
+}
+
+// shareCache makes a cache known to the database, which tells it of the writes of other servers
+// on a cluster.
+func shareCache(c *cache.Cache, settings *db.Options) {
+	if c == nil {
+		return
+	}
+	if c.Mode() == cache.Coherent {
+		settings.Writing = c.Writing
+	}
+	settings.SharedCache = &db.SharedCache{Coherent: c.Mode() == cache.Coherent, Cluster: c.Cluster(), Invalidate: c.Invalidate, InvalidateAll: c.InvalidateAll}
+}
+
+// followWrites connects a cache with its database, on a cluster.
+func followWrites(c *cache.Cache, d *db.DB) {
+	switch c.Mode() {
+	case cache.Coherent:
+		c.ServeIf(d.CacheIsValid)
+	case cache.DAX:
+		c.OnWritten(d.AnnounceWritten)
+	}
 }
 
 // newCache returns the cache; nil without one.

@@ -146,9 +146,8 @@ func TestNoCacheOverHTTP(t *testing.T) {
 // A cache that cannot be is rejected.
 func TestCacheOptions(t *testing.T) {
 	for name, o := range map[string]stator.Options{
-		"cannot be used on a cluster": {Engine: "tikv://127.0.0.1:1", Backups: "mem://", Cache: stator.NewCache(stator.CacheCoherent)},
-		"not a mode":                  {Cache: stator.NewCache("on")},
-		"must not be negative":        {Cache: &stator.Cache{Mode: stator.CacheDAX, ItemTTL: -1}},
+		"not a mode":           {Cache: stator.NewCache("on")},
+		"must not be negative": {Cache: &stator.Cache{Mode: stator.CacheDAX, ItemTTL: -1}},
 	} {
 		if _, err := stator.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %s", err, name)

@@ -29,7 +29,6 @@ import (
 	"github.com/stator-db/stator/internal/db/access"
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
-	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/encryption"
@@ -353,12 +352,13 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	}
 	cached := o.newCache(now)
 	settings := db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)}
-	if cached.Mode() == cache.Coherent {
-		settings.Writing = cached.Writing
-	}
+	shareCache(cached, &settings)
 	d, err := db.Open(ctx, engine, settings)
 	if err != nil {
 		return nil, errors.Join(err, backupFiles.Close(), engine.Close())
+	}
+	if _, shared := engine.(store.Fleet); shared {
+		followWrites(cached, d)
 	}
 	s := &DB{daxCache: o.Cache, region: cmp.Or(o.Region, DefaultRegion), log: o.Log, engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
@@ -383,6 +383,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		direct.ThroughCache(o.Cache.HTTP, o.Cache.DAX)
 	}
 	direct.Expose(s.daxMetrics)
+	direct.Expose(d.CacheMetrics)
 	if from != nil {
 		direct.Expose(from.Metrics)
 	}

@@ -147,7 +147,8 @@ func (b *batch) add(w Write) { b.writes = append(b.writes, w) }
 
 func (b *batch) full() bool { return len(b.writes) == bulkItems || b.size >= bulkBytes }
 
-// writeBatch writes a batch to a table that is being filled. It looks only for
+// writeBatch writes a batch to a table that is being filled. No server has read it, so that it
+// is not announced to their caches. It looks only for
 // the items that may exist already.
 func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 	writes := b.writes

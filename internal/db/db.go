@@ -55,6 +55,10 @@ type Options struct {
 	// failed. That are all changes of items by this process.
 	Writing func(keys [][]byte) (written func())
 
+	// SharedCache is the cache of this server, if the engine is a store.Fleet; nil without
+	// one.
+	SharedCache *SharedCache
+
 	// MaxCollectionBytes limits the size of an item collection in a table with
 	// local indexes. It defaults to 10 GB.
 	MaxCollectionBytes int64
@@ -84,6 +88,7 @@ type DB struct {
 	decoded sync.Map // by the name of the table: the *decodedStream that was read last
 
 	units     *unitsExchange                // nil if no other server shares the data
+	announcer *announcer                    // nil if no other server shares the data
 	elsewhere *meter.Registry               // what other servers consume
 	building  atomic.Pointer[indexProgress] // nil while no index is built
 

@@ -42,6 +42,9 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		meter:           meter.NewRegistry(o.Clock.Now()),
 		elsewhere:       meter.NewRegistry(o.Clock.Now()),
 	}
+	if fleet, ok := engine.(store.Fleet); ok {
+		d.announcer = newAnnouncer(d, fleet, o.SharedCache)
+	}
 	if d.sharedStamps {
 		d.units = newUnitsExchange()
 	}
@@ -90,6 +93,9 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		d.work.Go(func() {
 			lead.Run(background, nil, lead.Every(exchangeInterval, d.exchangeUnits, d.warn("what this server consumes could not be exchanged with the other servers; retrying")))
 		})
+	}
+	if d.announcer != nil {
+		d.announcer.start()
 	}
 	d.leader.Start(ctx, nil, d.lead)
 	return d, nil
@@ -207,6 +213,9 @@ func (d *DB) Close() error {
 	d.stop()
 	d.work.Wait()
 	d.leader.Close()
+	if d.announcer != nil {
+		d.announcer.close()
+	}
 	if d.runHasEnd || len(d.newRuns) > 0 {
 		if err := d.recordRuns(context.Background()); err != nil {
 			d.log.Warn("a run of the clock could not be recorded", "error", err)

@@ -141,21 +141,37 @@ func (d *DB) firstUpdate(writes []Write) int {
 	return len(writes)
 }
 
-// commit executes all of the writes, or none, and more in the same update.
+// commit executes all of the writes, or none, and more in the same update. It returns when
+// the caches of other servers have dropped what the writes have changed.
 func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome, error) {
-	tables, release, err := d.lockTables(writes)
+	outcomes, keys, err := d.commitHere(ctx, writes, more)
+	if d.announcer != nil {
+		// Without the locks of the tables: a server handles the messages of others one by
+		// one, and waits for these locks when a table is changed.
+		err = d.announcer.changed(ctx, keys, err)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return outcomes, nil
+}
+
+// commitHere is commit without the caches of other servers. It returns the keys of the items
+// that were written, or may have been.
+func (d *DB) commitHere(ctx context.Context, writes []Write, more extra) (_ []Outcome, changed [][]byte, _ error) {
+	tables, release, err := d.lockTables(writes)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer release()
 	keys, unfit, err := declare(writes, tables)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	count := len(writes)
 	if unfit.fault != nil {
 		if !more.transaction || unfit.at == 0 {
-			return nil, unfit.cancelled(nil, count)
+			return nil, nil, unfit.cancelled(nil, count)
 		}
 		// The writes before it are evaluated for their reasons.
 		writes, tables, keys = writes[:unfit.at], tables[:unfit.at], keys[:unfit.at:unfit.at]
@@ -170,7 +186,7 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 	if !more.transaction {
 		if err := admitted.admit(count); err != nil {
 			d.countReasons(admitted.bill, writes, tables, err)
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	declared := keys
@@ -202,18 +218,26 @@ func (d *DB) commit(ctx context.Context, writes []Write, more extra) ([]Outcome,
 				t.series.conflicts.Add(1)
 			}
 		}
-		return nil, conflict(count)
+		return nil, nil, conflict(count)
 	case errors.Is(err, store.ErrTooLarge): // with all index entries, on an engine with a small limit
-		return nil, apierror.TransactionTooLarge()
+		return nil, nil, apierror.TransactionTooLarge()
+	case isReplayed(err) || errors.Is(err, store.ErrUnknownOutcome):
+		return nil, keys, err
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range u.outcomes {
 		tables[i].counts.countWrite(&u.outcomes[i])
 	}
 	admitted.done(u.outcomes)
-	return u.outcomes, nil
+	return u.outcomes, keys, nil
+}
+
+// isReplayed reports whether a transaction was executed before.
+func isReplayed(err error) bool {
+	_, ok := errors.AsType[*Replayed](err)
+	return ok
 }
 
 // onlyDeletes reports whether writes free space.

@@ -214,5 +214,33 @@ type SharedClock interface {
 	SharedTime() time.Time
 }
 
+// Fleet is an Engine that several processes share. A process attends a group to get the
+// messages that others Announce to it.
+type Fleet interface {
+	// Attend adds this process to a group, and returns when Attended reports that to every
+	// other process, and will to those that start later. A process whose handler is called
+	// with nil has to attend again. Messages arrive within milliseconds if prompt, and within
+	// a heartbeat otherwise.
+	Attend(ctx context.Context, group string, prompt bool) error
+
+	// Attended reports whether another process attends a group. If not, then a process that
+	// does so later sees all Updates that have returned before the call.
+	Attended(group string) bool
+
+	// Announce is a Broadcast that waits for the processes that attend a group only.
+	Announce(ctx context.Context, group string, message []byte) error
+
+	// Post is a Broadcast that does not wait for any process.
+	Post(ctx context.Context, message []byte) error
+
+	// Leased reports whether this process may show what it has read: while it does, no
+	// Broadcast and no Announce has skipped it.
+	Leased() bool
+
+	// OnLoss sets a function that is called when a process was found dead: what it has
+	// committed before, it may not have announced. It is called once, before any Attend.
+	OnLoss(lost func())
+}
+
 // Reserved is the first byte of the keys that engines use themselves.
 const Reserved = 0xff

@@ -69,8 +69,25 @@ type Cache struct {
 	scopes  map[string]map[*cachedEntry]struct{} // the results of queries by their scope, if Coherent
 	stats   Stats
 
+	generation uint64 // how often all entries were dropped
+
+	valid   func() bool         // may be nil; see ServeIf
+	written func(keys [][]byte) // may be nil; see OnWritten
+
 	measured measured
 }
+
+// ServeIf sets a function that reports whether the cache is told of the writes of other
+// servers. While it is not, nothing is returned from it and nothing is added. It is called
+// before the cache is used.
+func (c *Cache) ServeIf(valid func() bool) { c.valid = valid }
+
+// OnWritten sets a function that is called with the keys of writes through a cache of mode
+// DAX, when they have ended. It is called before the cache is used.
+func (c *Cache) OnWritten(written func(keys [][]byte)) { c.written = written }
+
+// isValid reports whether entries may be returned and added.
+func (c *Cache) isValid() bool { return c.valid == nil || c.valid() }
 
 // cachedEntry is an item, or a result of a query.
 type cachedEntry struct {
@@ -125,10 +142,10 @@ func (c *Cache) Cluster() string { return c.o.Cluster }
 // that, it is not a hit: the caller reads the item from the database and passes it to
 // the read that is returned here, or cancels it.
 func (c *Cache) Item(key []byte) (it item.Item, hit bool, r *Read) {
-	now := c.o.Elapsed()
+	now, valid := c.o.Elapsed(), c.isValid()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.find(key, now, c.o.ItemTTL); e != nil {
+	if e := c.find(key, now, c.o.ItemTTL); e != nil && valid {
 		c.stats.ItemHits++
 		c.served(c.measured.itemHits, now-e.since)
 		return e.item, true, nil
@@ -136,7 +153,7 @@ func (c *Cache) Item(key []byte) (it item.Item, hit bool, r *Read) {
 	c.stats.ItemMisses++
 	add(c.measured.itemMisses, 1)
 	name := string(key)
-	return nil, false, &Read{c: c, key: name, scope: name, since: now, registered: c.register(name)}
+	return nil, false, &Read{c: c, key: name, scope: name, since: now, valid: valid, generation: c.generation, registered: c.register(name)}
 }
 
 // CachesQueries reports whether results of queries are cached at all.
@@ -146,17 +163,17 @@ func (c *Cache) CachesQueries() bool { return c.o.QueryTTL > 0 }
 // and passes its result to the read that is returned here, or cancels it. scope is what
 // the query reads: QueryScope or TableScope of the writes that may change its result.
 func (c *Cache) Query(key []byte, scope string) (p *Page, r *Read) {
-	now := c.o.Elapsed()
+	now, valid := c.o.Elapsed(), c.isValid()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.find(key, now, c.o.QueryTTL); e != nil {
+	if e := c.find(key, now, c.o.QueryTTL); e != nil && valid {
 		c.stats.QueryHits++
 		c.served(c.measured.queryHits, now-e.since)
 		return e.page, nil
 	}
 	c.stats.QueryMisses++
 	add(c.measured.queryMisses, 1)
-	return nil, &Read{c: c, key: string(key), scope: scope, since: now, registered: c.register(scope)}
+	return nil, &Read{c: c, key: string(key), scope: scope, since: now, valid: valid, generation: c.generation, registered: c.register(scope)}
 }
 
 // find returns an entry that has not expired, and marks it as used. The caller holds mu.

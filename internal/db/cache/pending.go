@@ -44,6 +44,8 @@ type Read struct {
 	c          *Cache
 	key, scope string
 	since      time.Duration
+	valid      bool   // when it began
+	generation uint64 // when it began
 	registered registration
 }
 
@@ -67,7 +69,7 @@ func (r *Read) end(e *cachedEntry) {
 	defer c.mu.Unlock()
 	c.unregister(r.scope, r.registered)
 	f := r.registered.ops
-	if e != nil && f.writers == 0 && f.version == r.registered.version && c.entries[e.key] == nil {
+	if e != nil && r.valid && r.generation == c.generation && f.writers == 0 && f.version == r.registered.version && c.entries[e.key] == nil {
 		c.put(e)
 	}
 }
@@ -123,6 +125,11 @@ func (w *Write) Forget(from int) {
 func (w *Write) End() {
 	c := w.c
 	now := c.o.Elapsed()
+	if c.written != nil {
+		if keys := w.changed(); len(keys) > 0 {
+			defer c.written(keys) // after c.mu is unlocked
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range w.keys {
@@ -142,6 +149,49 @@ func (w *Write) End() {
 			c.remove(e)
 		}
 	}
+}
+
+// changed returns the keys that were written, or may have been.
+func (w *Write) changed() (keys [][]byte) {
+	for i := range w.keys {
+		if w.keys[i].state != unchanged {
+			keys = append(keys, []byte(w.keys[i].key))
+		}
+	}
+	return keys
+}
+
+// Invalidate tells the cache that other servers have written the items of these keys. It
+// drops them, and if the cache is Coherent the results of queries that may have changed.
+// What a read has found that is in progress is not cached.
+func (c *Cache) Invalidate(keys [][]byte) {
+	if c.o.Mode == Coherent {
+		c.Writing(keys)()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if f := c.pending[string(key)]; f != nil {
+			f.version++
+		}
+		if e := c.entries[string(key)]; e != nil {
+			c.remove(e)
+			c.stats.Dropped++
+		}
+	}
+}
+
+// InvalidateAll drops all entries. What reads have found that are in progress is not cached.
+func (c *Cache) InvalidateAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Dropped += int64(len(c.entries))
+	c.generation++
+	c.bytes = 0
+	clear(c.entries)
+	clear(c.scopes)
+	c.newest.prev, c.newest.next = &c.newest, &c.newest
 }
 
 // TableScope is the scope of queries that any write to a table may change: scans, and

@@ -14,7 +14,7 @@ type Stats struct {
 	QueryHits, QueryMisses int64
 
 	Writes       int64 // items that a write through the cache has stored
-	Dropped      int64 // entries that a write has removed, if Coherent
+	Dropped      int64 // entries that a write has removed, of another server or if Coherent
 	Expired      int64 // entries that were found too old
 	Evicted      int64 // entries that were removed to make room for others
 	EvictedBytes int64
@@ -134,7 +134,7 @@ func (c *Cache) Metrics() []metrics.Metric {
 		gauge("stator_dax_cache_entries", "Items and results of queries in the cache of DAX.", float64(s.Entries)),
 		counter("stator_dax_cache_evicted_entries_total", "Entries that were removed to make room for others.", s.Evicted),
 		counter("stator_dax_cache_expired_entries_total", "Entries that were older than their time to live when they were asked for.", s.Expired),
-		counter("stator_dax_cache_dropped_entries_total", "Entries that writes have removed, in mode coherent.", s.Dropped),
+		counter("stator_dax_cache_dropped_entries_total", "Entries that writes have removed: in mode coherent, or of other servers.", s.Dropped),
 		counter("stator_dax_cache_stored_writes_total", "Items that writes through the cache have stored in it.", s.Writes),
 		{Name: "stator_dax_cache_served_age_seconds", Help: "Age of what was answered from the cache.", Type: metrics.Histogram, Samples: ages.Samples()},
 	}

@@ -56,6 +56,7 @@ type Engine struct {
 var (
 	_ store.Engine      = (*Engine)(nil)
 	_ store.SharedClock = (*Engine)(nil)
+	_ store.Fleet       = (*Engine)(nil)
 )
 
 var limits = store.Limits{

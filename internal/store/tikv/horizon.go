@@ -2,7 +2,6 @@ package tikv
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tikv/client-go/v2/tikv"
@@ -61,7 +60,10 @@ func (e *Engine) floors(ctx context.Context) (now, own, others uint64, err error
 }
 
 const (
-	collectInterval = 10 * time.Minute
+	// messagesInterval is how often old messages are deleted. Announcements of writes are
+	// hundreds a second.
+	messagesInterval = 30 * time.Second
+	collectInterval  = 10 * time.Minute
 	// keepVersions is how long old versions are kept, even if no known snapshot needs
 	// them.
 	keepVersions = 20 * time.Minute
@@ -70,18 +72,23 @@ const (
 // collect removes, on the leader, what no process needs any longer: versions of keys before
 // the oldest snapshot, and old messages.
 func (e *Engine) collect(ctx context.Context) {
-	tick := time.NewTicker(collectInterval)
-	defer tick.Stop()
+	versions, messages := time.NewTicker(collectInterval), time.NewTicker(messagesInterval)
+	defer versions.Stop()
+	defer messages.Stop()
 	for {
+		var collect func() error
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-versions.C:
+			collect = func() error { return e.collectVersions(ctx, keepVersions) }
+		case <-messages.C:
+			collect = func() error { return e.membership.deleteMessages(ctx) }
 		}
 		if !e.Leads() {
 			continue
 		}
-		if err := errors.Join(e.membership.deleteMessages(ctx), e.collectVersions(ctx, keepVersions)); err != nil && ctx.Err() == nil {
+		if err := collect(); err != nil && ctx.Err() == nil {
 			e.log.Warn("old versions could not be removed: retrying later", "error", err)
 		}
 	}

@@ -37,6 +37,11 @@ type membership struct {
 	leads         bool                      // no other process is older
 	stale         bool                      // it was removed, and its handler was not yet called with nil
 	others        map[uint64]observedMember // the other processes
+	groups        []string                  // that this process attends
+	prompt        bool                      // it looks for messages more often than with its heartbeats
+	attended      map[string]bool           // the groups that others attend
+	attendedAt    uint64                    // the timestamp of attended
+	lost          func()                    // may be nil
 	handle        func(context.Context, []byte) error
 	subscribed    chan struct{} // closed when handle is set
 	wakeHeartbeat chan struct{}
@@ -53,6 +58,8 @@ type memberRecord struct {
 	Floor    uint64 `json:"floor"`   // no Update with a smaller timestamp can still commit
 	Snapshot uint64 `json:"view"`    // the timestamp of the oldest open snapshot
 	LastSeen uint64 `json:"heard"`   // the last message handled
+
+	Groups []string `json:"groups,omitempty"` // see store.Fleet
 }
 
 // observedMember is the record of another process, and since when it is unchanged by the
@@ -93,6 +100,11 @@ func join(ctx context.Context, e *Engine) (*membership, error) {
 	began := time.Now()
 	start, err := m.register(ctx)
 	if err != nil {
+		return nil, err
+	}
+	// A process that has attended a group before this one was registered may not have waited
+	// for it.
+	if err := m.readGroups(ctx); err != nil {
 		return nil, err
 	}
 	m.renew(began, start)
@@ -231,6 +243,9 @@ func (e *Engine) transact(ctx context.Context, fn func(*transaction.KVTxn) error
 // record returns the record of this process at a timestamp.
 func (m *membership) record(now, lastSeen uint64) memberRecord {
 	host, _ := os.Hostname()
+	m.mu.Lock()
+	groups := m.groups
+	m.mu.Unlock()
 	return memberRecord{
 		Host:     fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Format:   formatVersion,
@@ -239,6 +254,7 @@ func (m *membership) record(now, lastSeen uint64) memberRecord {
 		Floor:    m.e.inFlight.floor(now),
 		Snapshot: m.e.snapshots.oldest(now),
 		LastSeen: lastSeen,
+		Groups:   groups,
 	}
 }
 
@@ -291,7 +307,7 @@ func (m *membership) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.e.o.Lease)
 	defer cancel()
 	m.mu.Lock()
-	id, lastSeen := m.id, m.lastSeen
+	id := m.id
 	m.mu.Unlock()
 	began := time.Now()
 	var start uint64
@@ -311,6 +327,9 @@ func (m *membership) heartbeat(ctx context.Context) error {
 		if _, there := members[id]; !there {
 			return errRemoved
 		}
+		m.mu.Lock()
+		lastSeen := m.lastSeen
+		m.mu.Unlock()
 		return txn.Set(key, m.record(start, lastSeen).encode())
 	})
 	if err != nil {
@@ -367,6 +386,7 @@ func (m *membership) observe(began time.Time, start, lastSent uint64, members ma
 		}
 	}
 	delete(m.others, m.id)
+	m.observeGroups(start, members)
 	if lastSent > m.lastSent {
 		m.lastSent = lastSent
 		wake(m.wakeDelivery)
@@ -405,6 +425,9 @@ func (m *membership) expireMembers(ctx context.Context, now uint64) error {
 			m.mu.Unlock()
 			if r, there := members[id]; there && r.Renewed == last {
 				host = r.Host
+				if _, err := m.e.appendMessage(ctx, txn, messageLoss, nil); err != nil {
+					return err
+				}
 				return txn.Delete(m.e.memberKey(id))
 			}
 			return nil
