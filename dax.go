@@ -57,8 +57,13 @@ func (s *DB) DAX(o DAXOptions) (*DAX, error) {
 		return nil, fmt.Errorf("%q cannot be the name of a DAX cluster: it must have letters, digits and hyphens, and begin with a letter", o.Cluster)
 	}
 	for _, address := range o.Nodes {
-		if host, _, err := net.SplitHostPort(address); err != nil || host == "" {
-			return nil, fmt.Errorf("%q cannot be the address of a DAX node: it must be host:port", address)
+		if err := dax.CheckAddress(address, false); err != nil {
+			return nil, err
+		}
+	}
+	if o.Advertise != "" {
+		if err := dax.CheckAddress(o.Advertise, true); err != nil {
+			return nil, err
 		}
 	}
 	node := dax.NewNode(dax.NodeOptions{

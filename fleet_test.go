@@ -244,7 +244,7 @@ func TestCoherentFleetIsNeverStale(t *testing.T) {
 			servers[0].createTable()
 			servers[0].valid()
 			servers[1].valid()
-			reads, hits, stale := readAndWrite(t, 40, func() *fleetServer { return servers[rand.N(len(servers))] })
+			reads, hits, stale := readAndWrite(t, 25, func() *fleetServer { return servers[rand.N(len(servers))] })
 			t.Logf("%d reads, %d hits, %d stale", reads, hits, stale)
 			if (stale > 0) != c.stale || hits < 10 {
 				t.Errorf("of %d reads %d are hits, and %d are stale", reads, hits, stale)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/server/dax"
 )
 
 // daxFlags configure the ports for clients of DynamoDB Accelerator.
@@ -46,6 +47,11 @@ func (f *daxFlags) check(cmd *cobra.Command, s *serveFlags) error {
 	if f.tlsAddr != "" && s.access.tlsCert == "" {
 		return usageError{errors.New("--dax-tls requires --tls-cert and --tls-key")}
 	}
+	if f.advertise != "" {
+		if err := dax.CheckAddress(f.advertise, true); err != nil {
+			return usageError{fmt.Errorf("--dax-advertise: %w", err)}
+		}
+	}
 	if _, _, err := net.SplitHostPort(f.advertise); err == nil && f.addr != "" && f.tlsAddr != "" {
 		return usageError{errors.New("--dax-advertise must be a host without a port if there are two ports: --dax and --dax-tls")}
 	}
@@ -53,8 +59,8 @@ func (f *daxFlags) check(cmd *cobra.Command, s *serveFlags) error {
 		return usageError{errors.New("--dax-nodes requires --engine: other servers have other data")}
 	}
 	for _, node := range f.nodes {
-		if host, _, err := net.SplitHostPort(node); err != nil || host == "" {
-			return usageError{fmt.Errorf("--dax-nodes has %q, but must be HOST:PORT,HOST:PORT,…", node)}
+		if err := dax.CheckAddress(node, false); err != nil {
+			return usageError{fmt.Errorf("--dax-nodes: %w", err)}
 		}
 	}
 	return f.checkReachable(s)
@@ -161,16 +167,22 @@ func (p *daxPorts) announce(w io.Writer) {
 	}
 }
 
-// shutDown finishes the requests in flight.
-func (p *daxPorts) shutDown() {
-	if p.server != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
-		defer cancel()
-		if p.server.Shutdown(ctx) != nil {
-			_ = p.server.Close()
-		}
+// Shutdown stops accepting connections, and finishes the requests in flight.
+func (p *daxPorts) Shutdown(ctx context.Context) error {
+	defer p.close()
+	if p.server == nil {
+		return nil
 	}
-	p.close()
+	return p.server.Shutdown(ctx)
+}
+
+// Close closes all connections.
+func (p *daxPorts) Close() error {
+	defer p.close()
+	if p.server == nil {
+		return nil
+	}
+	return p.server.Close()
 }
 
 func (p *daxPorts) close() {

@@ -267,9 +267,9 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	case err = <-accelerated.failed():
 		err = errors.Join(err, front.Close())
 	case <-ctx.Done():
-		err = shutDown(starting, front, f.shutdownDelay, log)
+		err = shutDown(starting.Drain, f.shutdownDelay, log, front, accelerated)
 	}
-	accelerated.shutDown()
+	_ = accelerated.Close()
 	if closeErr := db.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
 	}
@@ -287,13 +287,19 @@ const startTime = 500 * time.Millisecond
 // shutdownTime is how long requests in flight may take after the signal to stop.
 const shutdownTime = 8 * time.Second
 
+// servedPort is a port whose requests are finished when the server stops.
+type servedPort interface {
+	Shutdown(ctx context.Context) error // stops accepting connections, and waits for requests in flight
+	Close() error                       // cuts them off
+}
+
 // shutDown lets load balancers notice that the server is about to stop, and finishes the
-// requests in flight. A second signal ends the delay, and a third one cuts off the requests.
-func shutDown(starting *server.Starting, front *door.Server, delay time.Duration, log *slog.Logger) error {
+// requests in flight of all ports at the same time. A second signal ends the delay, and a third one cuts off the requests.
+func shutDown(report func() (serves bool), delay time.Duration, log *slog.Logger, ports ...servedPort) error {
 	again := make(chan os.Signal, 2)
 	signal.Notify(again, stopSignals...)
 	defer signal.Stop(again)
-	drain(starting.Drain, delay, again, log)
+	drain(report, delay, again, log)
 	log.Info("stopping: waiting for requests in flight")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
@@ -304,11 +310,18 @@ func shutDown(starting *server.Starting, front *door.Server, delay time.Duration
 		case <-ctx.Done():
 		}
 	}()
-	if err := front.Shutdown(ctx); err != nil {
-		log.Warn("requests that took too long were cut off")
-		return front.Close()
+	var stopping sync.WaitGroup
+	errs := make([]error, len(ports))
+	for i, p := range ports {
+		stopping.Go(func() {
+			if p.Shutdown(ctx) != nil {
+				log.Warn("requests that took too long were cut off")
+				errs[i] = p.Close()
+			}
+		})
 	}
-	return nil
+	stopping.Wait()
+	return errors.Join(errs...)
 }
 
 // drain reports that the server is about to stop, and returns after a delay in which it

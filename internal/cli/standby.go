@@ -118,7 +118,7 @@ func followServer(ctx context.Context, f *serveFlags, of, region string, stderr 
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		err = shutDown(starting, front, f.shutdownDelay, log)
+		err = shutDown(starting.Drain, f.shutdownDelay, log, front)
 	}
 	if closeErr := s.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))

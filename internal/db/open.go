@@ -143,6 +143,9 @@ func (d *DB) Now() time.Time { return d.clock.Now() }
 // Clock returns the database's clock.
 func (d *DB) Clock() *clock.Clock { return d.clock }
 
+// Log returns the log of the database.
+func (d *DB) Log() *slog.Logger { return d.log }
+
 // ID returns the id of the database. It is made when it is first needed, and a
 // database that is restored from a backup gets another one.
 func (d *DB) ID(ctx context.Context) (id string, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,14 @@ type cachedTest struct {
 type pausedEngine struct {
 	store.Engine
 	afterGet atomic.Pointer[func()]
+	panics   atomic.Bool // the next snapshot of a refresher does
+}
+
+func (e *pausedEngine) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if strings.Contains(string(debug.Stack()), "refresher") && e.panics.Swap(false) {
+		panic("a bug")
+	}
+	return e.Engine.Snapshot(ctx)
 }
 
 func (e *pausedEngine) Get(ctx context.Context, c store.Consistency, keys ...[]byte) ([][]byte, error) {
@@ -523,6 +532,24 @@ func TestReadOvertakenByWrite(t *testing.T) {
 		t.Errorf("the read was not overtaken: %s", got) // the control
 	}
 	c.get(CacheHit, 1, "new")
+}
+
+// A panic while the items of a transaction are read for the cache does not end the process, and the
+// items are not cached.
+func TestRefresherPanics(t *testing.T) {
+	c := newCachedTest(t, dax())
+	c.through(CachePass, "PutItem", putRequest(1, "one"))
+	c.get(CacheHit, 1, "one")
+	c.engine.panics.Store(true)
+	c.through(CachePass, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"Items","Item":`+itemWith(1, "two")+`}}]}`)
+	c.settle()
+	if c.engine.panics.Load() {
+		t.Error("nothing was read")
+	}
+	c.get(CacheMiss, 1, "two")
+	c.through(CachePass, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"Items","Item":`+itemWith(1, "three")+`}}]}`)
+	c.settle()
+	c.get(CacheHit, 1, "three")
 }
 
 // Random requests are compared with a model: a table, and what a cache of it has.

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
@@ -173,6 +174,12 @@ func (r *refresher) run() {
 // from the cache.
 func (r *refresher) read(t transacted) {
 	defer t.write.End()
+	defer func() {
+		if p := recover(); p != nil { // nobody waits for the items
+			t.write.Forget(0)
+			r.db.Log().Error("panic while the items of a transaction were read for the cache", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	t.write.Forget(0)
 	items, err := r.db.GetSnapshot(r.ctx, db.MaxTransactionBytes, nil, t.gets...)
 	if err != nil {

@@ -147,13 +147,9 @@ func (c *clientConn) patience() (idle, reading time.Duration) {
 	return idleTime, readTime
 }
 
-// wait notes that the connection is idle. It reports false if it is to end.
-func (c *clientConn) wait() bool {
-	if c.node.isClosing() {
-		return false
-	}
-	return c.enter(idle)
-}
+// wait notes that the connection is idle. It reports false if it is to end. If the node begins to
+// close later than the check here, it finds the connection idle.
+func (c *clientConn) wait() bool { return c.enter(idle) && !c.node.isClosing() }
 
 func (c *clientConn) begin() bool { return c.enter(busy) }
 

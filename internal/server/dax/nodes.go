@@ -6,7 +6,9 @@ import (
 	"hash/fnv"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +41,41 @@ func (n *Node) endpoints(ctx context.Context, local net.Addr) (*protocol.Endpoin
 	}
 	return reply, nil
 }
+
+// hostName matches the names of hosts: parts of letters, digits, hyphens and underscores.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
+
+// CheckAddress returns an error if clients cannot connect to the address of a node, which is
+// host:port, or only a host if that is allowed. It looks nothing up.
+func CheckAddress(address string, hostAllowed bool) error {
+	forms := "HOST:PORT"
+	if hostAllowed {
+		forms = "HOST:PORT or HOST"
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil && hostAllowed && (!strings.Contains(address, ":") || net.ParseIP(address) != nil) {
+		host, port, err = address, "1", nil
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not the address of a DAX node: it must be %s", address, forms)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q is not the address of a DAX node: its port %q is not a number from 1 to 65535", address, port)
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && ip.IsUnspecified():
+		return fmt.Errorf("%q is not the address of a DAX node: clients cannot connect to %s", address, host)
+	case err == nil && ip.Zone() != "":
+		return fmt.Errorf("%q is not the address of a DAX node: clients get no zone of an address", address)
+	case err != nil && (len(host) > 253 || !hostName.MatchString(host) || isNumeric(host)):
+		return fmt.Errorf("%q is not the address of a DAX node: %q is neither the name of a host nor an IP address; it must be %s", address, host, forms)
+	}
+	return nil
+}
+
+// isNumeric reports whether a host that is not an IP address looks like one, such as 10.0.0.256.
+func isNumeric(host string) bool { return strings.Trim(host, "0123456789.") == "" }
 
 // advertised returns the address of this node for a client.
 func advertised(configured string, local net.Addr) (string, error) {

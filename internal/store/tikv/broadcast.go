@@ -165,7 +165,7 @@ const (
 // poll reads the number of the last message. An error is that of a cluster that does not
 // answer, which heartbeats report.
 func (m *membership) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, m.e.o.Lease)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if values, err := m.e.readOwn(ctx, latest, nameLastSent); err == nil {
 		m.sent(decodeNumber(values[0]))
