@@ -28,6 +28,8 @@ type fleetTest struct {
 	cluster *tikvtest.Cluster
 	backups string
 	lease   time.Duration
+	beat    time.Duration
+	delay   time.Duration // of each request to the cluster
 }
 
 func newFleet(t testing.TB) *fleetTest {
@@ -48,9 +50,9 @@ type fleetServer struct {
 func (f *fleetTest) open(c *Cache, wrap func(*tikv.Engine) store.Engine) *fleetServer {
 	f.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s := &fleetServer{TB: f.TB, cable: &cable{Client: f.cluster.Client()}}
+	s := &fleetServer{TB: f.TB, cable: &cable{Client: f.cluster.Client(), delay: f.delay}}
 	options := tikv.Options{Log: log}
-	options.Lease = f.lease
+	options.Lease, options.Beat = f.lease, f.beat
 	s.engine = f.cluster.OpenOver(f.TB, s.cable, options)
 	engine := store.Engine(s.engine)
 	if wrap != nil {
@@ -404,15 +406,29 @@ func TestLateFillOfAFleet(t *testing.T) {
 	}
 }
 
+// leased is an engine that claims to have a lease.
+type leased struct{ *tikv.Engine }
+
+func (leased) Leased() bool { return true }
+
 // A server that has lost its lease returns nothing from its cache, writes of others are
-// answered once it has, and it drops its entries before it serves again.
+// answered once it has, and it drops its entries before it serves again. The control is one
+// that does not look at its lease.
 func TestCoherentCacheWithoutLease(t *testing.T) {
 	t.Parallel()
+	t.Run("lost", func(t *testing.T) { t.Parallel(); loseLease(t, nil) })
+	t.Run("claimed", func(t *testing.T) {
+		t.Parallel()
+		loseLease(t, func(e *tikv.Engine) store.Engine { return leased{e} })
+	})
+}
+
+func loseLease(t *testing.T, wrap func(*tikv.Engine) store.Engine) {
 	f := newFleet(t)
 	f.lease = 300 * time.Millisecond
 	writer := f.open(nil, nil)
 	writer.createTable()
-	reader := f.open(NewCache(CacheCoherent), nil).valid()
+	reader := f.open(NewCache(CacheCoherent), wrap).valid()
 	writer.put("a", 1)
 	reader.want("a", 1, "miss")
 	reader.want("a", 1, "hit")
@@ -423,7 +439,7 @@ func TestCoherentCacheWithoutLease(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if reply, use, ok := reader.send(ctx, "GetItem", `{"TableName":"Items","Key":{"pk":{"S":"a"}}}`); ok || use == "hit" {
+	if reply, use, ok := reader.send(ctx, "GetItem", `{"TableName":"Items","Key":{"pk":{"S":"a"}}}`); ok != (wrap != nil) || ok && valueIn(reply) != 1 {
 		t.Errorf("without a lease a read returns %s (%s)", reply, use)
 	}
 	reader.cable.off.Store(false)

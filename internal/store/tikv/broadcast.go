@@ -55,6 +55,13 @@ func (e *Engine) broadcast(ctx context.Context, kind byte, message []byte, chose
 
 // send appends a message and returns its number.
 func (e *Engine) send(ctx context.Context, kind byte, message []byte) (n uint64, err error) {
+	// One at a time: all messages are numbered by one key, and would conflict there.
+	select {
+	case e.membership.sending <- struct{}{}:
+		defer func() { <-e.membership.sending }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
 	err = e.transact(ctx, func(txn *transaction.KVTxn) (err error) {
 		n, err = e.appendMessage(ctx, txn, kind, message)
 		return err

@@ -46,6 +46,7 @@ type membership struct {
 	subscribed    chan struct{} // closed when handle is set
 	wakeHeartbeat chan struct{}
 	wakeDelivery  chan struct{}
+	sending       chan struct{} // has an element while this process appends a message
 }
 
 // memberRecord is the record of a process that all others read. The names in JSON are those
@@ -94,6 +95,7 @@ func join(ctx context.Context, e *Engine) (*membership, error) {
 	m := &membership{
 		e: e, renewed: make(chan struct{}), others: make(map[uint64]observedMember),
 		subscribed: make(chan struct{}), wakeHeartbeat: make(chan struct{}, 1), wakeDelivery: make(chan struct{}, 1),
+		sending: make(chan struct{}, 1),
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
