@@ -191,7 +191,8 @@ func TestCoherentCacheOfAFleet(t *testing.T) {
 	plain.createTable()
 	a, b := f.open(NewCache(CacheCoherent), nil).valid(), f.open(NewCache(CacheCoherent), nil).valid()
 	v := 0
-	for _, writer := range []*fleetServer{plain, a, b} {
+	command := f.open(nil, func(e *tikv.Engine) store.Engine { return withoutBackground(e) })
+	for _, writer := range []*fleetServer{plain, command, a, b} {
 		for _, request := range []string{
 			`PutItem {"TableName":"Items","Item":{"pk":{"S":"a"},"v":{"N":"%d"}}}`,
 			`UpdateItem {"TableName":"Items","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET v = :v","ExpressionAttributeValues":{":v":{"N":"%d"}}}`,

@@ -249,7 +249,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	if o.NoBackground {
-		engine = noBackground{engine}
+		engine = withoutBackground(engine)
 	}
 	return openOn(ctx, engine, o, now)
 }
@@ -330,6 +330,20 @@ func openPlace(ctx context.Context, location string, key *encryption.MasterKey, 
 type noBackground struct{ store.Engine }
 
 func (noBackground) Leads() bool { return false }
+
+// noBackgroundFleet is such an engine on a cluster, whose writes are announced to the caches of
+// other servers.
+type noBackgroundFleet struct {
+	noBackground
+	store.Fleet
+}
+
+func withoutBackground(engine store.Engine) store.Engine {
+	if fleet, ok := engine.(store.Fleet); ok {
+		return noBackgroundFleet{noBackground{engine}, fleet}
+	}
+	return noBackground{engine}
+}
 
 // Check checks the engine if it can be checked.
 func (n noBackground) Check(ctx context.Context) error {

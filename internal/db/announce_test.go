@@ -94,6 +94,13 @@ func replace(id string) Write {
 	return Write{Table: "Orders", Key: key(id, 1), Effect: Replace(key(id, 1))}
 }
 
+// announcements returns how often the key of an item was announced.
+func (f *testFleet) announcements(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return has(f.announced, id)
+}
+
 // has counts the messages with the key of an item.
 func has(messages [][]byte, id string) (n int) {
 	for _, m := range messages {
@@ -124,12 +131,15 @@ func TestAnnouncementsAreShared(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := len(f.announced); n == 0 || n > announceSenders+2 {
+		f.mu.Lock()
+		n := len(f.announced)
+		f.mu.Unlock()
+		if n == 0 || n > announceSenders+2 {
 			t.Errorf("%d announcements of %d writes", n, writes)
 		}
 		for i := range writes {
-			if id := fmt.Sprintf("order%02d", i); has(f.announced, id) != 1 {
-				t.Errorf("%s was announced %d times", id, has(f.announced, id))
+			if id := fmt.Sprintf("order%02d", i); f.announcements(id) != 1 {
+				t.Errorf("%s was announced %d times", id, f.announcements(id))
 			}
 		}
 	})
@@ -159,8 +169,8 @@ func TestAnnouncementsAreRepeated(t *testing.T) {
 	fleetTest(t, nil, func(t *testing.T, f *testFleet, d *DB) {
 		f.fail = 3
 		began := time.Now()
-		if _, err := d.Write(t.Context(), replace("slow")); err != nil || time.Since(began) != 3*announceRetry || has(f.announced, "slow") != 1 {
-			t.Errorf("after %v: %v, %d announcements", time.Since(began), err, has(f.announced, "slow"))
+		if _, err := d.Write(t.Context(), replace("slow")); err != nil || time.Since(began) != 3*announceRetry || f.announcements("slow") != 1 {
+			t.Errorf("after %v: %v, %d announcements", time.Since(began), err, f.announcements("slow"))
 		}
 		f.block = make(chan struct{})
 		began = time.Now()
@@ -169,7 +179,7 @@ func TestAnnouncementsAreRepeated(t *testing.T) {
 		}
 		close(f.block)
 		time.Sleep(time.Second)
-		if has(f.announced, "stuck") != 1 {
+		if f.announcements("stuck") != 1 {
 			t.Error("it was not announced")
 		}
 	})
@@ -193,15 +203,15 @@ func TestUnknownOutcomeIsAnnounced(t *testing.T) {
 		}
 		f.mu.Lock()
 		f.unknown = false
-		if has(f.announced, "unknown") != 0 {
+		f.mu.Unlock()
+		if f.announcements("unknown") != 0 {
 			t.Error("it was announced while it could still commit")
 		}
-		f.mu.Unlock()
 		time.Sleep(outcomeDelay + time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if has(f.announced, "unknown") != 1 || has(dropped, "unknown") != 1 {
-			t.Errorf("%d announcements, %d to the own cache", has(f.announced, "unknown"), has(dropped, "unknown"))
+		if f.announcements("unknown") != 1 || has(dropped, "unknown") != 1 {
+			t.Errorf("%d announcements, %d to the own cache", f.announcements("unknown"), has(dropped, "unknown"))
 		}
 	})
 }
