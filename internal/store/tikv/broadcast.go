@@ -106,12 +106,9 @@ func (m *membership) waitDelivered(ctx context.Context, n uint64, chosen func(me
 			return err
 		}
 		m.mu.Lock()
-		all := true
+		all := m.lastSeen >= n || !chosen(memberRecord{Groups: m.groups})
 		for id, r := range members {
-			if id == m.id {
-				r.LastSeen = m.lastSeen
-			}
-			all = all && (r.LastSeen >= n || !chosen(r))
+			all = all && (id == m.id || r.LastSeen >= n || !chosen(r))
 		}
 		m.mu.Unlock()
 		if all {
@@ -247,12 +244,12 @@ func (m *membership) deleteSomeMessages(ctx context.Context) (n int, err error) 
 		return 0, err
 	}
 	m.mu.Lock()
-	lastSeen := m.lastSeen
+	lastSeen, first := m.lastSeen, m.firstKept
 	m.mu.Unlock()
 	for _, r := range members {
 		lastSeen = min(lastSeen, r.LastSeen)
 	}
-	at, err := m.e.at(ts).Iter(m.e.messageKey(0), m.e.messageKey(lastSeen+1))
+	at, err := m.e.at(ts).Iter(m.e.messageKey(first), m.e.messageKey(lastSeen+1))
 	if err != nil {
 		return 0, failure("read messages", err)
 	}
@@ -264,7 +261,7 @@ func (m *membership) deleteSomeMessages(ctx context.Context) (n int, err error) 
 			return 0, failure("read messages", err)
 		}
 	}
-	return len(old), m.e.transact(ctx, func(txn *transaction.KVTxn) error {
+	err = m.e.transact(ctx, func(txn *transaction.KVTxn) error {
 		for _, k := range old {
 			if err := txn.Delete(k); err != nil {
 				return err
@@ -272,4 +269,11 @@ func (m *membership) deleteSomeMessages(ctx context.Context) (n int, err error) 
 		}
 		return nil
 	})
+	if err == nil && len(old) > 0 {
+		last := old[len(old)-1]
+		m.mu.Lock()
+		m.firstKept = decodeNumber(last[len(last)-8:]) + 1
+		m.mu.Unlock()
+	}
+	return len(old), err
 }

@@ -34,6 +34,7 @@ type membership struct {
 	renewed       chan struct{}             // closed and replaced with every renewal
 	lastSent      uint64                    // the last message that was sent
 	lastSeen      uint64                    // the last message that was handled here
+	firstKept     uint64                    // all messages before it were deleted
 	leads         bool                      // no other process is older
 	stale         bool                      // it was removed, and its handler was not yet called with nil
 	others        map[uint64]observedMember // the other processes
