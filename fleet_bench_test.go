@@ -27,7 +27,7 @@ var benchDelays = []time.Duration{0, 500 * time.Microsecond}
 func BenchmarkFleetGetItem(b *testing.B) {
 	for _, delay := range benchDelays {
 		f := newFleet(b)
-		f.beat, f.lease, f.delay = 100*time.Millisecond, 10*time.Second, delay
+		f.beat, f.delay = 100*time.Millisecond, delay
 		for _, mode := range []CacheMode{CacheDAX, CacheCoherent} {
 			c := NewCache(mode)
 			c.HTTP = false // so that a request over HTTP is not cached
@@ -115,7 +115,7 @@ func BenchmarkFleetPutItem(b *testing.B) {
 	for _, delay := range benchDelays {
 		for _, cached := range []bool{false, true} {
 			f := newFleet(b)
-			f.beat, f.lease, f.delay = 100*time.Millisecond, 10*time.Second, delay
+			f.beat, f.delay = 100*time.Millisecond, delay
 			s := f.open(nil, nil)
 			s.createTable()
 			other := f.open(nil, nil)

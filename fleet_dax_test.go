@@ -202,7 +202,7 @@ func TestDAXFailover(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
-			f.lease = 300 * time.Millisecond
+			f.lease = 2 * time.Second
 			const nodes, clients = 3, 6
 			listeners, seeds := make([]net.Listener, nodes), make([]string, nodes)
 			for i := range listeners {

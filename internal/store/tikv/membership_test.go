@@ -28,7 +28,7 @@ func (c *cuttable) SendRequest(ctx context.Context, addr string, req *tikvrpc.Re
 	for c.off.Load() {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, tikvtest.ErrEnded
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tikv/client-go/v2/testutils"
 	client "github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
 	pd "github.com/tikv/pd/client"
 	"github.com/tikv/pd/client/clients/tso"
 	"github.com/tikv/pd/client/pkg/caller"
@@ -86,6 +87,19 @@ func (c *Cluster) TryOpen(over client.Client, o tikv.Options) (*tikv.Engine, err
 type sharedClient struct{ client.Client }
 
 func (sharedClient) Close() error { return nil }
+
+// SendRequest sends a request to the store.
+func (c sharedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	if ctx.Err() != nil {
+		return nil, ErrEnded
+	}
+	return c.Client.SendRequest(ctx, addr, req, timeout)
+}
+
+// ErrEnded is returned for a request whose context has ended. The client takes a store for dead
+// if a request has timed out, and then looks for it in the network, where the mock is not; it
+// does not if the request was cancelled.
+var ErrEnded = context.Canceled
 
 type sharedPD struct {
 	pd.Client
