@@ -262,6 +262,7 @@ func TestCoherentFleetIsNeverStale(t *testing.T) {
 func readAndWrite(t *testing.T, writes int, choose func() *fleetServer) (reads, hits, stale int64) {
 	const items = 3
 	var answered [items]atomic.Int64 // the last value that a write was answered for
+	var readsOf [items]atomic.Int64
 	var all, hit, old atomic.Int64
 	done := make(chan struct{})
 	var writers, readers sync.WaitGroup
@@ -271,6 +272,8 @@ func readAndWrite(t *testing.T, writes int, choose func() *fleetServer) (reads, 
 			for n := range writes {
 				choose().put(pk, n+1)
 				answered[i].Store(int64(n + 1))
+				before := readsOf[i].Load()
+				soon(t, "the item is read", func() bool { return readsOf[i].Load() >= before+5 })
 			}
 		})
 		readers.Go(func() {
@@ -284,6 +287,7 @@ func readAndWrite(t *testing.T, writes int, choose func() *fleetServer) (reads, 
 				least := answered[i].Load()
 				v, use := choose().get(pk)
 				all.Add(1)
+				readsOf[i].Add(1)
 				if use == "hit" {
 					hit.Add(1)
 				}
