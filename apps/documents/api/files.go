@@ -50,7 +50,7 @@ func (s *Server) newFiles(c *call, batch keys.BatchID, in []newDocument, most in
 			return nil, web.Refuse(http.StatusBadRequest, "no_upload", "document %d has no upload", i+1)
 		}
 		f.uploads = append(f.uploads, d.Upload)
-		f.documents = append(f.documents, table.NewDocument{ID: id(i), Name: name, Object: f.tenant.UploadOf(d.Upload, id(i))})
+		f.documents = append(f.documents, table.NewDocument{ID: id(i), Name: name, Object: f.tenant.UploadOf(d.Upload, id(i)), Place: i})
 	}
 	all, ctx := errgroup.WithContext(c.ctx())
 	all.SetLimit(16)

@@ -77,6 +77,7 @@ func (i *Ingest) Pass(ctx context.Context) error {
 	files := i.Bucket.List(&blob.ListOptions{Prefix: Inbox})
 	var names []string
 	var faults error
+	arrived, place := i.Store.Now(), 0
 	for {
 		object, err := files.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -87,11 +88,12 @@ func (i *Ingest) Pass(ctx context.Context) error {
 		}
 		names = append(names, object.Key)
 		if len(names) == some {
-			faults = errors.Join(faults, i.Take(ctx, names))
+			faults = errors.Join(faults, i.take(ctx, names, arrived, place))
+			place += len(names)
 			names = names[:0]
 		}
 	}
-	return errors.Join(faults, i.Take(ctx, names))
+	return errors.Join(faults, i.take(ctx, names, arrived, place))
 }
 
 // arrival is a file in the inbox, and the parts of its name.
@@ -102,6 +104,7 @@ type arrival struct {
 	workflow keys.WorkflowID
 	folder   string
 	file     string
+	place    int // among the files that arrived together
 }
 
 // parse parses a name. The bucket's access rules decide who may write to a tenant's
@@ -130,7 +133,7 @@ func parse(name string) (a arrival, err error) {
 }
 
 func (a arrival) batch() keys.BatchID {
-	return keys.DeriveID[keys.BatchID](a.tenant.String(), "inbox", a.project.String(), a.workflow.String(), a.folder)
+	return keys.InboxBatchID(a.tenant, a.project, a.workflow, a.folder)
 }
 
 func (a arrival) document(b keys.BatchID) keys.DocumentID {
@@ -149,10 +152,16 @@ func ids(b keys.BatchID, files []arrival) []keys.DocumentID {
 // Take ingests the files with these names. Some may no longer exist, or be
 // ingested already.
 func (i *Ingest) Take(ctx context.Context, names []string) error {
+	return i.take(ctx, names, i.Store.Now(), 0)
+}
+
+// take is Take for files that arrived at a time, together with others; place is that of
+// the first of them.
+func (i *Ingest) take(ctx context.Context, names []string, arrived time.Time, place int) error {
 	groups := make(map[keys.BatchID][]arrival)
 	var order []keys.BatchID
 	var faults error
-	for _, name := range names {
+	for n, name := range names {
 		if strings.HasSuffix(name, unfinished) {
 			continue
 		}
@@ -161,6 +170,7 @@ func (i *Ingest) Take(ctx context.Context, names []string) error {
 			faults = errors.Join(faults, i.reject(ctx, name, err))
 			continue
 		}
+		a.place = place + n
 		b := a.batch()
 		if groups[b] == nil {
 			order = append(order, b)
@@ -168,7 +178,7 @@ func (i *Ingest) Take(ctx context.Context, names []string) error {
 		groups[b] = append(groups[b], a)
 	}
 	for _, b := range order {
-		if err := i.takeBatch(ctx, b, groups[b]); err != nil {
+		if err := i.takeBatch(ctx, b, groups[b], arrived); err != nil {
 			faults = errors.Join(faults, fmt.Errorf("batch %s: %w", b, err))
 		}
 	}
@@ -176,7 +186,7 @@ func (i *Ingest) Take(ctx context.Context, names []string) error {
 }
 
 // takeBatch ingests files of one batch.
-func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival) error {
+func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival, arrived time.Time) error {
 	first := files[0]
 	w, err := i.Store.Workflow(ctx, first.tenant, first.project, first.workflow)
 	if errors.Is(err, table.ErrNotFound) {
@@ -207,7 +217,7 @@ func (i *Ingest) takeBatch(ctx context.Context, id keys.BatchID, files []arrival
 			taken = append(taken, a) // a copy would replace the file of the document
 			continue
 		}
-		d := table.NewDocument{ID: a.document(id), Name: a.file}
+		d := table.NewDocument{ID: a.document(id), Name: a.file, Arrived: arrived, Place: a.place}
 		d.Object = a.tenant.File(id, d.ID)
 		err := i.Bucket.Copy(ctx, d.Object.String(), a.name, nil)
 		if gcerrors.Code(err) == gcerrors.NotFound {

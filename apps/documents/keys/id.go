@@ -48,6 +48,11 @@ func DeriveID[T ID[kind], kind any](parts ...string) T {
 	return T(ID[kind]{v})
 }
 
+// InboxBatchID derives the id of the batch of a folder in the inbox.
+func InboxBatchID(t Tenant, p ProjectID, w WorkflowID, folder string) BatchID {
+	return DeriveID[BatchID](t.String(), "inbox", p.String(), w.String(), folder)
+}
+
 // InboxID derives the id of the document of a file in the inbox, which is identified by its
 // name in its batch, whenever and however often it arrives.
 func InboxID(b BatchID, file string) DocumentID {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,7 +96,11 @@ func (r Range) After(cursor string, item func(sk string) (Key, error)) (map[stri
 		return Key{r.pk, cursor}.Attributes(), nil
 	}
 	entry, sk, ok := strings.Cut(cursor, "|")
-	if _, err := time.Parse(layout, entry); !ok || err != nil {
+	when, place, placed := strings.Cut(entry, "#")
+	if _, err := time.Parse(layout, when); !ok || err != nil {
+		return nil, errCursor
+	}
+	if _, err := strconv.ParseUint(place, 10, 32); placed && err != nil {
 		return nil, errCursor
 	}
 	key, err := item(sk)

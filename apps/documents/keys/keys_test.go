@@ -65,7 +65,7 @@ func sample(t *testing.T, typ reflect.Type, tenant Tenant) reflect.Value {
 	t.Helper()
 	for _, v := range []any{
 		NewID[UserID](), NewID[ProjectID](), NewID[WorkflowID](), NewID[BatchID](), NewID[DocumentID](), NewID[TokenID](),
-		"tenants/" + tenant.String() + "/x", time.Unix(0, 0),
+		"tenants/" + tenant.String() + "/x", time.Unix(0, 0), 7,
 	} {
 		if reflect.TypeOf(v) == typ {
 			return reflect.ValueOf(v)

@@ -134,10 +134,24 @@ func (t Tenant) of(b BatchID) string { return t.key() + "#BATCH#" + b.must() }
 // Document is the key of a document.
 func (t Tenant) Document(b BatchID, d DocumentID) Key { return Key{t.of(b), "DOCUMENT#" + d.must()} }
 
-// Documents is the range of the documents of a batch. It is read backwards, which
-// is the order of PlacedID: those that were added last first.
+// Documents is the range of the documents of a batch in the table itself. It is read
+// backwards, which is the order of PlacedID: those that were added last first.
 func (t Tenant) Documents(b BatchID) Range {
 	return Range{pk: t.of(b), prefix: "DOCUMENT#", descending: true}
+}
+
+// maxPlace is the last place among the documents that arrive together.
+const maxPlace = 999_999
+
+// ArrivalEntry is the index key of a document in a batch of the inbox, by when it arrived.
+// In descending order, those that arrived at the same time are in the order of their places.
+func (t Tenant) ArrivalEntry(b BatchID, arrived time.Time, place int) Entry {
+	return Entry{"GSI1", t.of(b) + "#DOCUMENTS", fmt.Sprintf("%s#%06d", Time(arrived), max(0, maxPlace-place))}
+}
+
+// NewestArrivals is the range of the documents in a batch of the inbox, newest first.
+func (t Tenant) NewestArrivals(b BatchID) Range {
+	return Range{index: "GSI1", pk: t.of(b) + "#DOCUMENTS", descending: true}
 }
 
 // DocumentEntry is the index key of a document by its status.

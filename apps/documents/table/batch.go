@@ -45,6 +45,9 @@ type Batch struct {
 	Counts
 	Created string `dynamodbav:"createdAt" json:"createdAt"`
 	Updated string `dynamodbav:"updatedAt" json:"updatedAt"`
+
+	// Listed reports whether all documents of a batch of the inbox are in GSI1.
+	Listed bool `dynamodbav:"listed,omitempty" json:"-"`
 }
 
 // Counts are the numbers of a batch's documents in each status.
@@ -92,6 +95,12 @@ func (b Batch) Judge(confidence float64) Status {
 		return ReviewRequired
 	}
 	return Succeeded
+}
+
+// inbox reports whether the batch is of a folder in the inbox. Its documents are listed by
+// GSI1, since the ids of files are derived from their names and have no order.
+func (b Batch) inbox() bool {
+	return Workflow{Tenant: b.Tenant, Project: b.Project, ID: b.Workflow}.inbox(b.Name) == b.ID
 }
 
 func (b Batch) key() keys.Key { return b.Tenant.Batch(b.Project, b.ID) }

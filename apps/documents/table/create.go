@@ -33,6 +33,11 @@ type NewDocument struct {
 	ID     keys.DocumentID
 	Name   string
 	Object keys.Object
+
+	// In a batch of the inbox: when it arrived, which defaults to now, and its place among
+	// the documents that arrived at that time.
+	Arrived time.Time
+	Place   int
 }
 
 // InOne is how many documents one transaction can create with a batch, its project,
@@ -63,6 +68,7 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 		Tenant: w.Tenant, Project: w.Project, ID: n.ID, Workflow: w.ID, Name: n.Name, Status: Processing,
 		ConfidenceThreshold: w.ConfidenceThreshold, ReviewThreshold: w.ReviewThreshold,
 		Documents: len(n.Documents), Counts: Counts{Processing: len(n.Documents)},
+		Listed:  n.Workflow.inbox(n.Name) == n.ID,
 		Created: keys.Time(now), Updated: keys.Time(now),
 	}
 	last := []types.TransactWriteItem{
@@ -132,11 +138,19 @@ func (s *Store) CreateBatch(ctx context.Context, n NewBatch) (b Batch, created b
 // newDocumentItem returns the item of a new document. Those of one request have the same
 // time.
 func newDocumentItem(b Batch, n NewDocument, now time.Time) map[string]types.AttributeValue {
+	arrived := n.Arrived
+	if arrived.IsZero() {
+		arrived = now
+	}
 	d := Document{
 		Tenant: b.Tenant, Batch: b.ID, ID: n.ID, Name: n.Name, Status: Processing, Object: n.Object.String(),
-		Created: keys.Time(now), Updated: keys.Time(now),
+		Created: keys.Time(arrived), Updated: keys.Time(now),
 	}
-	return whole(d, b.Tenant.Document(b.ID, n.ID), b.Tenant.DocumentEntry(b.ID, string(Processing), now))
+	entries := []keys.Entry{b.Tenant.DocumentEntry(b.ID, string(Processing), now)}
+	if b.inbox() {
+		entries = append(entries, b.Tenant.ArrivalEntry(b.ID, arrived, n.Place))
+	}
+	return whole(d, b.Tenant.Document(b.ID, n.ID), entries...)
 }
 
 // makeAhead writes documents until the rest, which it returns, fits in the last

@@ -1,11 +1,9 @@
 package table
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -40,30 +38,19 @@ func (s *Store) Document(ctx context.Context, b Batch, id keys.DocumentID) (Docu
 	return get[Document](ctx, s, b.Tenant.Document(b.ID, id), true)
 }
 
-// Documents lists the documents of a batch: those that were added later first, newest
-// first, then those of its creation in their order. Files of the inbox, whose ids are
-// derived from their names alone, have an order within a page only: those that arrived
-// last first, and those that arrived together by their names.
+// Documents lists the documents of a batch, newest first, and those that were added together
+// in their order; files of the inbox that arrived together by their names.
 func (s *Store) Documents(ctx context.Context, b Batch, cursor string, limit int32) (Page[Document], error) {
-	page, err := list[Document](ctx, s, b.Tenant.Documents(b.ID), cursor, limit, nil)
-	orderInbox(page.Items)
-	return page, err
-}
-
-// orderInbox orders the documents of files of the inbox, after the others.
-func orderInbox(all []Document) {
-	slices.SortStableFunc(all, func(a, b Document) int {
-		inA, inB := a.ID == keys.InboxID(a.Batch, a.Name), b.ID == keys.InboxID(b.Batch, b.Name)
-		switch {
-		case inA && inB:
-			return cmp.Or(strings.Compare(b.Created, a.Created), strings.Compare(a.Name, b.Name))
-		case inA:
-			return 1
-		case inB:
-			return -1
+	if !b.inbox() {
+		return list[Document](ctx, s, b.Tenant.Documents(b.ID), cursor, limit, nil)
+	}
+	if !b.Listed {
+		entry := func(created time.Time) keys.Entry { return b.Tenant.ArrivalEntry(b.ID, created, 0) }
+		if err := s.enlist(ctx, b.Tenant.Documents(b.ID), entry, b.key()); err != nil {
+			return Page[Document]{}, err
 		}
-		return 0
-	})
+	}
+	return documentsIn(ctx, s, b, b.Tenant.NewestArrivals(b.ID), cursor, limit)
 }
 
 // DocumentsIn lists the documents of a batch with an interesting status, oldest

@@ -154,6 +154,11 @@ func (w Workflow) MarshalJSON() ([]byte, error) {
 	}{plain(w), json.RawMessage(w.Extraction)})
 }
 
+// inbox returns the id of the batch of a folder in the workflow's inbox.
+func (w Workflow) inbox(folder string) keys.BatchID {
+	return keys.InboxBatchID(w.Tenant, w.Project, w.ID, folder)
+}
+
 // CreateWorkflow creates a workflow in an existing project.
 func (s *Store) CreateWorkflow(ctx context.Context, w Workflow) (Workflow, error) {
 	w.ID = keys.NewID[keys.WorkflowID]()

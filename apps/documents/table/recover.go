@@ -94,6 +94,10 @@ func (s *Store) recover1(ctx context.Context, old *Store, b Batch, now map[strin
 		return nil
 	}
 	r.Documents++
+	// A document that was listed since stays in the list.
+	if _, listed := out.Item["GSI1PK"]; !listed && now["GSI1PK"] != nil {
+		out.Item["GSI1PK"], out.Item["GSI1SK"] = now["GSI1PK"], now["GSI1SK"]
+	}
 	if reflect.DeepEqual(out.Item, now) {
 		return nil
 	}

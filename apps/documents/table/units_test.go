@@ -91,6 +91,21 @@ func TestUnits(t *testing.T) {
 		t.Errorf("a batch costs %v by the model and %v on the server", sum[1], sum[2])
 	}
 
+	inbox := w.newBatch(strings.Repeat("i", 20), 20)
+	inbox.ID = inbox.Workflow.inbox(inbox.Name)
+	for i := range inbox.Documents {
+		inbox.Documents[i].Name = fmt.Sprintf("%020d", i)
+	}
+	row("create a batch of 20 files of the inbox", 44, model("get tenant", "create batch of the inbox"), m.During(t, func() (err error) {
+		b, _, err = s.CreateBatch(ctx, inbox)
+		return err
+	}))
+	row("settle them", 80, model("documents of the inbox settle"), m.During(t, settle(b, Succeeded)))
+	row("list them, newest first", 0, model("documents of the inbox"), m.During(t, func() error {
+		_, err := s.Documents(ctx, b, "", 50)
+		return err
+	}))
+
 	second := w.newBatch("review", 2)
 	if b, _, err = w.CreateBatch(ctx, second); err != nil {
 		t.Fatal(err)

@@ -32,6 +32,8 @@ type Kafka struct {
 
 	CA        string // file with the certificates of authorities; the default is the system's
 	Cert, Key string // files of a client certificate, or empty
+
+	more []kgo.Opt // of tests, for a broker of an old version
 }
 
 // At returns the Kafka at addresses, without authentication.
@@ -108,7 +110,7 @@ func (k *Kafka) options() ([]kgo.Opt, error) {
 	for _, b := range k.Brokers {
 		addresses = append(addresses, strings.TrimPrefix(strings.TrimSpace(b), "tls://"))
 	}
-	options := []kgo.Opt{kgo.SeedBrokers(addresses...)}
+	options := append([]kgo.Opt{kgo.SeedBrokers(addresses...)}, k.more...)
 	if k.secured() {
 		settings, err := k.tls()
 		if err != nil {

@@ -2,16 +2,29 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 )
 
-// Phone is the width of a phone's screen, in pixels.
-const Phone = 390
+// The widths of a phone's screen and of a window, in pixels.
+const (
+	Phone  = 390
+	window = 1280
+)
+
+// Folder is the environment variable with a folder for screenshots of all pages that a test
+// looks at, at both widths. `make screenshots` sets it.
+const Folder = "SCREENSHOTS"
 
 // Open starts a browser for a test, which it skips if there is none.
 func Open(t testing.TB) context.Context {
@@ -69,5 +82,31 @@ func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, s
 		if see != nil {
 			see(path)
 		}
+		screenshots(ctx, t, path)
 	}
 }
+
+// screenshots writes pictures of the open page to Folder.
+func screenshots(ctx context.Context, t testing.TB, path string) {
+	t.Helper()
+	folder := os.Getenv(Folder)
+	if folder == "" {
+		return
+	}
+	name := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(ids.ReplaceAllString(path, "id"), "-"), "-")
+	for _, width := range []int64{window, Phone} {
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 844)); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			t.Fatalf("a picture of %s: %v", path, err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d.png", cmp.Or(name, "home"), width)), picture, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ids match the ids in the paths of pages.
+var ids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)

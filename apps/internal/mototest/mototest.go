@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -172,4 +173,20 @@ func (s *Server) Bucket(t testing.TB, name string) string {
 		t.Fatalf("create the bucket %s: %v", name, err)
 	}
 	return "s3://" + name + "?region=us-east-1&use_path_style=true&endpoint=" + s.URL
+}
+
+// Python returns the Python that has moto's packages, among them botocore, AWS's own client. It
+// skips the test if there is none.
+func Python(t testing.TB) string {
+	t.Helper()
+	python := "python3"
+	if program := os.Getenv(Program); program != "" {
+		if own := filepath.Join(filepath.Dir(program), "python"); exec.Command(own, "--version").Run() == nil {
+			python = own
+		}
+	}
+	if err := exec.Command(python, "-c", "import botocore").Run(); err != nil {
+		t.Skip("botocore is not installed (pip: moto[server])")
+	}
+	return python
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,5 +60,32 @@ func TestComposeTrial(t *testing.T) {
 	}
 	if status, body := get(t, url, gold.Person(1, 0).String()); status != 200 {
 		t.Errorf("after the trial: %d %s", status, body)
+	}
+}
+
+// The consumer runs in its image: an event that the image's own command sends is written to
+// the tables of the image of stator.
+func TestConsumerImage(t *testing.T) {
+	tables := deploytest.NewImage(t, "stator").Start("serve", "--addr", "127.0.0.1:0", "--data", "/data/tables").URL("listens on ")
+	image := deploytest.NewImage(t, "goals")
+	broker, err := stream.StartBroker("", "", stream.DefaultTopics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	kafka := strings.Join(broker.Addresses(), ",")
+	url := image.Start("consume", "--endpoint", tables, "--kafka", kafka, "--listen", "127.0.0.1:0").URL("url=")
+	image.Run("deposit", "--kafka", kafka, "--person", gold.Person(1, 0).String(), "--balance", "12.50")
+	for written := ""; !strings.Contains(written, `goals_stream_events_total{outcome="written"} 1`); {
+		answer, err := http.Get(url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		written = string(text)
 	}
 }
