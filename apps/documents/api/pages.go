@@ -51,12 +51,13 @@ var looks = template.FuncMap{
 		}
 		return strings.Join(names, ", ")
 	},
-	"dec":     func(i int) int { return i - 1 },
-	"inc":     func(i int) int { return i + 1 },
-	"list":    func(v ...string) []string { return v },
-	"pair":    func(a, b int) []int { return []int{a, b} },
-	"settled": func(b table.Batch) int { return b.Documents - b.Processing },
-	"short":   func(values []string) []string { return values[:min(len(values), 20)] },
+	"dec":   func(i int) int { return i - 1 },
+	"add":   func(a, b int) int { return a + b },
+	"inc":   func(i int) int { return i + 1 },
+	"list":  func(v ...string) []string { return v },
+	"pair":  func(a, b int) []int { return []int{a, b} },
+	"share": func(n, of int) int { return 100 * n / max(1, of) },
+	"short": func(values []string) []string { return values[:min(len(values), 20)] },
 }
 
 var pages = template.Must(template.New("").Funcs(looks).ParseFS(files, "pages/*.html"))

@@ -2,11 +2,13 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -48,20 +50,25 @@ func (c *Consumer) watch(ctx context.Context, client *kgo.Client) {
 	ticks := time.NewTicker(lagEvery)
 	defer ticks.Stop()
 	for {
-		behind, err := c.lag(ctx, admin)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			c.Health.lost(err)
-		default:
-			c.Health.found(behind)
-		}
+		c.look(ctx, admin)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
 		}
+	}
+}
+
+// look polls once.
+func (c *Consumer) look(ctx context.Context, admin *kadm.Client) {
+	behind, err := c.lag(ctx, admin)
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, kerr.GroupIDNotFound): // no member has joined yet
+	case err != nil:
+		c.Health.lost(err)
+	default:
+		c.Health.found(behind)
 	}
 }
 

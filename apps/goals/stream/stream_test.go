@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/stator-db/stator/apps/goals"
@@ -167,6 +168,21 @@ func TestPoisonedEventsAreDeadLetters(t *testing.T) {
 		if !strings.Contains(strings.Join(reasons, "\n"), want) {
 			t.Errorf("no dead letter has %q: %q", want, reasons)
 		}
+	}
+}
+
+// Before a member has joined there is no group, which is no failure of Kafka.
+func TestGroupThatIsNotThereYet(t *testing.T) {
+	s := newSetting(t)
+	kafka := s.broker.Kafka()
+	client, err := kafka.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s.consumer.look(t.Context(), kadm.NewClient(client))
+	if state := s.consumer.Health.State(); state.Available || state.Reason != "connecting to Kafka" {
+		t.Errorf("%+v", state)
 	}
 }
 
