@@ -66,7 +66,7 @@ func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, s
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(Phone, 844)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
+	for i, path := range paths {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+path), chromedp.WaitVisible(chromedp.CSS("body"))); err != nil {
 			t.Fatalf("open %s: %v", path, err)
 		}
@@ -82,12 +82,12 @@ func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, s
 		if see != nil {
 			see(path)
 		}
-		screenshots(ctx, t, path)
+		screenshots(ctx, t, i+1, path)
 	}
 }
 
 // screenshots writes pictures of the open page to Folder.
-func screenshots(ctx context.Context, t testing.TB, path string) {
+func screenshots(ctx context.Context, t testing.TB, n int, path string) {
 	t.Helper()
 	folder := os.Getenv(Folder)
 	if folder == "" {
@@ -102,7 +102,7 @@ func screenshots(ctx context.Context, t testing.TB, path string) {
 		if err != nil {
 			t.Fatalf("a picture of %s: %v", path, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d.png", cmp.Or(name, "home"), width)), picture, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%02d-%s-%d.png", n, cmp.Or(name, "home"), width)), picture, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
