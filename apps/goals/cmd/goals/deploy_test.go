@@ -74,10 +74,10 @@ func TestConsumerImage(t *testing.T) {
 	}
 	defer broker.Close()
 	kafka := strings.Join(broker.Addresses(), ",")
-	url := image.Start("consume", "--endpoint", tables, "--kafka", kafka, "--listen", "127.0.0.1:0").URL("url=")
+	metrics := image.Start("consume", "--endpoint", tables, "--kafka", kafka, "--listen", "127.0.0.1:0").URL("metrics=")
 	image.Run("deposit", "--kafka", kafka, "--person", gold.Person(1, 0).String(), "--balance", "12.50")
 	for written := ""; !strings.Contains(written, `goals_stream_events_total{outcome="written"} 1`); {
-		answer, err := http.Get(url + "/metrics")
+		answer, err := http.Get(metrics)
 		if err != nil {
 			t.Fatal(err)
 		}
