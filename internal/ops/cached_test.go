@@ -816,3 +816,53 @@ func staleReads(t *testing.T, c *cachedTest) int64 {
 	group.Wait()
 	return stale.Load()
 }
+
+// A page for which there is no memory is returned, but not cached.
+func TestCachedPagesAreReserved(t *testing.T) {
+	c := newCachedTest(t, dax())
+	for i := range 20 {
+		c.around("PutItem", fmt.Sprintf(`{"TableName":"Items","Item":{"pk":{"S":"a"},"sk":{"N":"%d"},"text":{"S":"%s"}}}`, i, strings.Repeat("x", 10_000)))
+	}
+	const query = `{"TableName":"Items","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"a"}},"Select":"ALL_ATTRIBUTES"}`
+	read := func(room buffer.Room) (used CacheUse, reply string) {
+		ctx := ThroughCache(WithCaller(t.Context(), Caller{Room: room}))
+		text, err := answer(ctx, c.s, "Query", []byte(query), new(buffer.Scratch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return CacheUsed(ctx), string(text)
+	}
+	room := &limitedRoom{free: 300_000} // for the reply alone
+	_, want := read(room)
+	if stats := c.s.cache.Stats(); stats.Entries != 0 {
+		t.Errorf("a page without memory is cached: %+v", stats)
+	}
+	counted := new(countedRoom)
+	if _, got := read(counted); got != want {
+		t.Error("the replies differ")
+	}
+	if stats := c.s.cache.Stats(); stats.Entries != 1 {
+		t.Errorf("a page is not cached: %+v", stats)
+	}
+	if counted.held < 2*200_000 {
+		t.Errorf("%d bytes were reserved for a page, its copy and its reply", counted.held)
+	}
+	if used, got := read(room); used != CacheHit || got != want {
+		t.Errorf("%v", used)
+	}
+}
+
+// limitedRoom has some memory.
+type limitedRoom struct{ free int }
+
+func (r *limitedRoom) Reserve(bytes int) bool {
+	if bytes > r.free {
+		return false
+	}
+	r.free -= bytes
+	return true
+}
+func (r *limitedRoom) Force(bytes int)  { r.free -= bytes }
+func (r *limitedRoom) Return(bytes int) { r.free += bytes }
+func (r *limitedRoom) Free(bytes int)   { r.free += bytes }
+func (r *limitedRoom) Commit()          {}

@@ -125,7 +125,7 @@ func (c *nodeChecker) testSyntax(t *Test) error {
 		if o.Size {
 			c.operators++
 		}
-		if o.Path == nil && len(o.Value) == 0 {
+		if o.Path == nil && len(o.Value) == 0 && o.Fault == nil {
 			return c.wrongCount(t.Op, i)
 		}
 		if err := c.path(o.Path); err != nil {
@@ -147,6 +147,9 @@ func (c *nodeChecker) test(t *Test) error {
 	}
 	for i := range t.Operands {
 		o := &t.Operands[i]
+		if o.Fault != nil {
+			return o.Fault
+		}
 		if !o.Size {
 			continue
 		}
@@ -242,7 +245,7 @@ func (c *nodeChecker) term(t *Term) error {
 		got++ // the path is an operand in the text
 	}
 	switch {
-	case got != want && !(t.Op == IfNotExists && t.Path == nil && got == 1):
+	case got != want:
 		return c.wrongCount(t.Op, got)
 	case t.Op == IfNotExists && t.Path == nil:
 		return c.requiresPath(t.Op)

@@ -44,6 +44,10 @@ type Operand struct {
 	Path  item.Path
 	Value item.Value // if Path is nil
 	Size  bool
+
+	// Fault is set by readers of compiled expressions for an operand that cannot be represented.
+	// Condition.CheckAs reports it in its place.
+	Fault error
 }
 
 func (t *Test) appendPaths(dst []item.Path) []item.Path {

@@ -1,5 +1,7 @@
 package expr
 
+import "github.com/stator-db/stator/internal/data/item"
+
 // The faults of nodes that cannot be represented, for readers of compiled expressions.
 
 // CheckOperands returns the fault of a function with the wrong number of operands.
@@ -8,8 +10,8 @@ func CheckOperands(kind Kind, op Op, operands int) error {
 	return b.arity(op, operands)
 }
 
-// RequiresPath is the fault of an operand that must be a document path and is not.
-func RequiresPath(kind Kind, op Op) error {
+// SizeOfNumber is the fault of a size of a size, which is a number.
+func SizeOfNumber(kind Kind) error {
 	b := binder{kind: kind}
-	return b.requiresPath(op)
+	return b.operandType(opSize, item.N.String())
 }

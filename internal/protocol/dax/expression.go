@@ -368,9 +368,9 @@ func (r *treeReader) size(into *expr.Operand, m *cbor.Members) error {
 	case err != nil:
 		return err
 	case n != 1:
-		return expr.CheckOperands(r.kind, expr.Size, n)
-	case into.Size: // of another size
-		return cbor.ErrMalformed
+		into.Fault = expr.CheckOperands(r.kind, expr.Size, n)
+	case into.Size && into.Fault == nil: // of another size
+		into.Fault = expr.SizeOfNumber(r.kind)
 	}
 	into.Size = true
 	return nil
@@ -509,18 +509,15 @@ func (r *treeReader) term(into *expr.Term) error {
 	if err != nil {
 		return err
 	}
-	if err := expr.CheckOperands(r.kind, into.Op, len(into.Args)); err != nil {
-		return err
-	}
-	if len(into.Args) != 2 { // of plus and minus
-		return cbor.ErrMalformed
-	}
-	if into.Op == expr.IfNotExists {
-		first := &into.Args[0]
-		if first.Op != 0 || first.Path == nil {
-			return expr.RequiresPath(r.kind, into.Op)
+	switch into.Op {
+	case expr.Plus, expr.Minus:
+		if len(into.Args) != 2 {
+			return cbor.ErrMalformed
 		}
-		into.Path, into.Args = first.Path, into.Args[1:]
+	case expr.IfNotExists: // whether its operands are right is checked with those of the other actions
+		if len(into.Args) > 0 && into.Args[0].Op == 0 && into.Args[0].Path != nil {
+			into.Path, into.Args = into.Args[0].Path, into.Args[1:]
+		}
 	}
 	return nil
 }

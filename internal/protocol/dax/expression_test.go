@@ -89,8 +89,19 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
+// checked returns the fault of an expression that package ops finds.
+func checked(expression any) error {
+	switch e := expression.(type) {
+	case *expr.Condition:
+		return e.CheckAs(expr.ConditionExpression)
+	case *expr.Update:
+		return e.CheckExpression()
+	}
+	return nil
+}
+
 func TestInvalidExpressions(t *testing.T) {
-	const a = "82126161" // the path a
+	const a, b = "82126161", "82126162" // the paths a and b
 	for _, c := range []struct{ kind, name, bytes, want string }{
 		{"condition", "nothing", "", "The expression is malformed"},
 		{"condition", "another version", "83028200" + a + "80", "The expression is malformed"},
@@ -112,7 +123,9 @@ func TestInvalidExpressions(t *testing.T) {
 		{"condition", "a path that begins with an index", "8301820b8212d90cfc0080", "The expression is malformed"},
 		{"condition", "a negative index", "8301820b83126161d90cfc2080", "The expression is malformed"},
 		{"condition", "an empty name", "8301820b82126080", "The expression is malformed"},
-		{"condition", "size of size", "83018300" + "82108210" + a + a + "80", "The expression is malformed"},
+		{"condition", "size of size", "83018300" + "82108210" + a + a + "80", "Incorrect operand type for operator or function; operator or function: size, operand type: N"},
+		{"condition", "size of nothing", "83018300" + "8110" + a + "80", "Incorrect number of operands for operator or function; operator or function: size, number of operands: 0"},
+		{"condition", "another error before size of size", "83018306" + "830b" + a + a + "8300" + "82108210" + a + a + "80", "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2"},
 		{"condition", "size of two", "83018300" + "8310" + a + a + a + "80", "Incorrect number of operands for operator or function; operator or function: size, number of operands: 2"},
 		{"condition", "bytes after it", "8301820b" + a + "8000", "The expression is malformed"},
 		{"condition", "an invalid value", "83018300" + a + "82110081d90cf980", "One or more parameter values were invalid: An string set  may not be empty"},
@@ -122,6 +135,13 @@ func TestInvalidExpressions(t *testing.T) {
 		{"update", "plus of one", "8301818313" + a + "8219" + a + "80", "The expression is malformed"},
 		{"update", "if_not_exists of one", "8301818313" + a + "8217" + a + "80", "Incorrect number of operands for operator or function; operator or function: if_not_exists, number of operands: 1"},
 		{"update", "if_not_exists of a value", "8301818313" + a + "8317" + "821100" + a + "8100", "Operator or function requires a document path; operator or function: if_not_exists"},
+		{"update", "if_not_exists of one value", "8301818313" + a + "8217" + "821100" + "8100", "operator or function: if_not_exists, number of operands: 1"},
+		{"update", "if_not_exists of three", "8301818313" + a + "8417" + a + "821100" + "821100" + "8100", "operator or function: if_not_exists, number of operands: 3"},
+		{"update", "if_not_exists of nothing", "8301818313" + a + "8117" + "80", "operator or function: if_not_exists, number of operands: 0"},
+		{"update", "list_append of one", "8301818313" + a + "821818" + a + "80", "operator or function: list_append, number of operands: 1"},
+		// Actions are checked from the last to the first (conformance/expr/update_order.txt).
+		{"update", "two errors of if_not_exists", "8301828313" + a + "8217" + a + "8313" + b + "8317" + b + b + "80", "operator: if_not_exists, first operand: [b]"},
+		{"update", "an error within an error of if_not_exists", "8301818313" + a + "8317" + "821100" + "8317" + b + b + "8100", "operator: if_not_exists, first operand: [b]"},
 		{"update", "a condition", "830181820b" + a + "80", "The expression is malformed"},
 		{"projection", "no paths", "820180", "The expression is malformed"},
 		{"projection", "values", "830181" + a + "80", "The expression is malformed"},
@@ -132,6 +152,9 @@ func TestInvalidExpressions(t *testing.T) {
 	} {
 		t.Run(c.kind+" "+c.name, func(t *testing.T) {
 			got, err := compiled(c.kind, unhex(t, c.bytes))
+			if err == nil {
+				err = checked(got)
+			}
 			if err == nil || !strings.HasSuffix(err.Error(), c.want) {
 				t.Errorf("got %v, %v, want %s", got, err, c.want)
 			}

@@ -1,6 +1,7 @@
 package dax
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -252,7 +253,7 @@ func (c *clientConn) answer(raw protocol.Raw, arrived time.Time) []byte {
 func (c *clientConn) authenticate(raw protocol.Raw, arrived time.Time) {
 	h := c.node.options.Handler
 	c.auth = authentication{keys: h.Keys()} // before, so that keys that are replaced meanwhile are noticed
-	request, err := raw.Decode(nodeCatalog{c.node})
+	request, err := raw.Decode(nodeCatalog{Node: c.node})
 	if err == nil {
 		err = c.verify(request.In.(*protocol.Authorization))
 	}
@@ -327,7 +328,7 @@ func (c *clientConn) ownReply(raw protocol.Raw) ([]byte, error) {
 			return nil, err
 		}
 	}
-	request, err := raw.Decode(nodeCatalog{c.node})
+	request, err := raw.Decode(nodeCatalog{Node: c.node})
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +338,15 @@ func (c *clientConn) ownReply(raw protocol.Raw) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return request.AppendReply(c.out[:0], nodeCatalog{c.node}, reply)
+	return request.AppendReply(c.out[:0], nodeCatalog{Node: c.node, defines: true, principal: c.principal()}, reply)
+}
+
+// principal returns who has authenticated the connection; "" without authentication.
+func (c *clientConn) principal() string {
+	if !c.node.options.Handler.Authenticates() {
+		return "" // the access key is what the client likes
+	}
+	return cmp.Or(c.auth.signer.Principal, string(c.auth.signer.AccessKey))
 }
 
 // answerItems answers a request to items.
@@ -349,15 +358,17 @@ func (c *clientConn) answerItems(raw protocol.Raw, arrived time.Time) []byte {
 		Operation: operation, Bytes: raw.Size(), Arrived: arrived, From: c.from, Signer: c.auth.signer, Cluster: c.node.options.Cluster,
 		Rejected: c.unauthenticated(),
 		Decode: func() (in any, err error) {
-			request, err = raw.Decode(nodeCatalog{c.node})
+			request, err = raw.Decode(nodeCatalog{Node: c.node})
 			return request.In, err
 		},
-		Encode: func(reply any) ([]byte, error) { return request.AppendReply(c.out[:0], nodeCatalog{c.node}, reply) },
+		Encode: func(reply any) ([]byte, error) {
+			return request.AppendReply(c.out[:0], nodeCatalog{Node: c.node}, reply)
+		},
 	}
 	fault := c.node.options.Handler.AnswerCall(c.node.ctx, &call, &c.reply)
 	switch {
 	case fault != nil:
-		return request.AppendError(c.out[:0], nodeCatalog{c.node}, string(c.reply.ID[:]), fault)
+		return request.AppendError(c.out[:0], nodeCatalog{Node: c.node}, string(c.reply.ID[:]), fault)
 	case c.reply.Status == 0: // the node is closing
 		return nil
 	}
@@ -365,7 +376,11 @@ func (c *clientConn) answerItems(raw protocol.Raw, arrived time.Time) []byte {
 }
 
 // nodeCatalog is what encoding and decoding need to know of the node.
-type nodeCatalog struct{ *Node }
+type nodeCatalog struct {
+	*Node
+	defines   bool   // the client has asked for the id of an attribute list
+	principal string // of the client, if it defines
+}
 
 // Key returns the key of a table.
 func (c nodeCatalog) Key(table string) (schema.Key, error) {
@@ -383,4 +398,9 @@ func (c nodeCatalog) Key(table string) (schema.Key, error) {
 func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(id) }
 
 // AttributeList returns the id of a list of names.
-func (c nodeCatalog) AttributeList(names []string) (int64, error) { return c.lists.id(names) }
+func (c nodeCatalog) AttributeList(names []string) (int64, error) {
+	if c.defines {
+		return c.lists.define(names, c.principal)
+	}
+	return c.lists.id(names)
+}

@@ -255,13 +255,14 @@ func (n *Node) Connections() int {
 
 // Metrics returns the metrics of the node.
 func (n *Node) Metrics() []metrics.Metric {
-	lists, bytes := n.lists.size()
+	lists, bytes, evicted := n.lists.size()
 	return []metrics.Metric{
 		{Name: "stator_dax_connections", Help: "Connections of DAX clients that are open.", Type: metrics.Gauge, Samples: metrics.Value(float64(n.Connections()))},
 		{Name: "stator_dax_rejected_connections_total", Help: "Connections of DAX clients that were closed because too many were open.", Type: metrics.Counter, Samples: metrics.Value(float64(n.rejected.Load()))},
 		{Name: "stator_dax_requests_total", Help: "Requests of DAX clients, with those that are not to items.", Type: metrics.Counter, Samples: metrics.Value(float64(n.requests.Load()))},
 		{Name: "stator_dax_attribute_lists", Help: "Lists of attribute names that DAX clients refer to.", Type: metrics.Gauge, Samples: metrics.Value(float64(lists))},
 		{Name: "stator_dax_attribute_list_bytes", Help: "Memory of these lists.", Type: metrics.Gauge, Samples: metrics.Value(float64(bytes))},
+		{Name: "stator_dax_attribute_lists_evicted_total", Help: "Lists that were removed to make room for others. Clients did not define these.", Type: metrics.Counter, Samples: metrics.Value(float64(evicted))},
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -462,17 +461,87 @@ func TestAttributeLists(t *testing.T) {
 	if _, err := a.id([]string{""}); err == nil {
 		t.Error("an empty name is accepted")
 	}
-	a.maxBytes = a.bytes + 1000
-	for i := range 100 {
-		if _, err = a.id([]string{"n" + strconv.Itoa(i)}); err != nil {
-			break
+}
+
+// Lists that were used in replies only are evicted; their ids are not used again.
+func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
+	a := newAttributeLists()
+	defined, err := a.define([]string{"defined"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.maxBytes = a.bytes + 10_000
+	used, _ := a.id([]string{"used"})
+	first, _ := a.id([]string{"first"})
+	for i := range 1000 {
+		if id, err := a.id([]string{"n" + strconv.Itoa(i)}); err != nil || id <= first {
+			t.Fatalf("the id of a new list is %d, %v", id, err)
+		}
+		if _, err := a.find(used); err != nil {
+			t.Fatalf("a list that is used again and again is evicted: %v", err)
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "LimitExceededException") {
-		t.Errorf("the memory of lists has no bound: %v", err)
+	if lists, bytes, evicted := a.size(); bytes > a.maxBytes || evicted < 900 || lists != len(a.ids) {
+		t.Errorf("%d lists of %d bytes, %d evicted", lists, bytes, evicted)
 	}
-	if _, err := a.id([]string{"a", "bc"}); err != nil {
-		t.Errorf("a known list after the bound: %v", err)
+	if _, err := a.find(first); err == nil {
+		t.Error("an old list is not evicted")
+	}
+	if id, err := a.id([]string{"first"}); err != nil || id <= first {
+		t.Errorf("a list that was evicted has the id %d, %v, before it was %d", id, err, first)
+	}
+	if names, err := a.find(defined); err != nil || !slices.Equal(names, []string{"defined"}) {
+		t.Errorf("a list that was defined is evicted: %v", err)
+	}
+	// A list of a reply that is defined later keeps its id, and stays.
+	last, _ := a.id([]string{"later"})
+	if id, err := a.define([]string{"later"}, ""); err != nil || id != last {
+		t.Errorf("%d %v, want %d", id, err, last)
+	}
+	for i := range 1000 {
+		_, _ = a.id([]string{"m" + strconv.Itoa(i)})
+	}
+	if _, err := a.find(last); err != nil {
+		t.Error(err)
+	}
+}
+
+// A principal that defines lists without end does not keep others from defining theirs.
+func TestAttributeListsOfPrincipals(t *testing.T) {
+	a := newAttributeLists()
+	a.maxDefined, a.maxBytes = 1<<20, 2<<20
+	fill := func(principal string) (n int) {
+		for ; ; n++ {
+			if _, err := a.define([]string{principal + strconv.Itoa(n)}, principal); err != nil {
+				if !strings.Contains(err.Error(), "LimitExceededException") {
+					t.Fatal(err)
+				}
+				return n
+			}
+		}
+	}
+	before := 1 << 20
+	for _, principal := range []string{"a", "b", "c", "d", "e"} {
+		n := fill(principal)
+		if n == 0 || n > before {
+			t.Errorf("%s has %d lists, the one before %d", principal, n, before)
+		}
+		before = n
+	}
+	if fill("a") != 0 {
+		t.Error("the first has more lists than before")
+	}
+	if _, err := a.define([]string{"a0"}, "f"); err != nil { // of another
+		t.Error(err)
+	}
+	if _, err := a.define([]string{"f"}, "f"); err != nil {
+		t.Errorf("the last has none: %v", err)
+	}
+	if _, err := a.id([]string{"reply"}); err != nil {
+		t.Errorf("a reply has none: %v", err)
+	}
+	if _, bytes, _ := a.size(); bytes > a.maxBytes || a.pinned > a.maxDefined {
+		t.Errorf("%d bytes, %d defined", bytes, a.pinned)
 	}
 }
 
@@ -535,102 +604,6 @@ func TestShutdown(t *testing.T) {
 	if n.node.Connections() != 0 {
 		t.Error("connections are left")
 	}
-}
-
-// malformedStreams is how many malformed streams are sent; STATOR_DAX_STREAMS raises it.
-const malformedStreams = 5_000
-
-// Malformed streams end their connection or are answered with an error. They neither
-// stop the node nor hold memory.
-func TestMalformedStreams(t *testing.T) {
-	streams := malformedStreams
-	if text := os.Getenv("STATOR_DAX_STREAMS"); text != "" {
-		var err error
-		if streams, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n := newNodeTest(t, false)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	valid := validRequests()
-	before := -1
-	for i := range streams {
-		stream := malformed(r, valid)
-		ours, theirs := net.Pipe()
-		c := newConn(n.node, theirs)
-		n.node.mu.Lock()
-		n.node.conns[c] = struct{}{}
-		n.node.mu.Unlock()
-		ended := make(chan struct{})
-		go func() { defer close(ended); c.serve() }()
-		go func() { _, _ = io.Copy(io.Discard, ours) }()
-		_, _ = ours.Write(stream)
-		_ = ours.Close()
-		<-ended
-		if i == streams/10 {
-			before = runtime.NumGoroutine()
-		}
-	}
-	if after := runtime.NumGoroutine(); after > before+20 {
-		t.Errorf("%d goroutines are left of %d", after, before)
-	}
-	if n.node.Connections() != 0 {
-		t.Errorf("%d connections are left", n.node.Connections())
-	}
-	if lists, bytes := n.node.lists.size(); bytes > maxListBytes {
-		t.Errorf("%d attribute lists have %d bytes", lists, bytes)
-	}
-	c := n.dial()
-	if codes, message, _ := c.getItem("a"); codes != nil {
-		t.Errorf("the node does not answer any more: %v %s", codes, message)
-	}
-}
-
-func validRequests() [][]byte {
-	request := func(method int64, args ...[]byte) []byte {
-		return append(cbor.AppendInt(cbor.AppendInt(nil, 1), method), slices.Concat(args...)...)
-	}
-	return [][]byte{
-		hello(),
-		request(methodEndpoints),
-		request(methodKeySchema, bytesOf("Orders")),
-		request(methodListID, cbor.AppendText(cbor.AppendText(cbor.AppendArray(nil, 2), "a"), "b")),
-		request(methodList, cbor.AppendInt(nil, 2)),
-		request(methodAuthorize, authorization(accessKey, secret, "us-east-1", time.Now(), "")),
-		request(methodGetItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendMap(nil, 0)),
-		request(methodGetItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendInt(cbor.AppendInt(cbor.AppendMap(nil, 1), 3), 1)),
-		request(methodPutItem, bytesOf("Orders"), bytesOf("a"), cbor.AppendBytes(nil, cbor.AppendInt(nil, 1)), cbor.AppendMap(nil, 0)),
-		request(-1875390620, bytesOf("Orders"), cbor.AppendMap(nil, 0)),
-	}
-}
-
-// malformed returns requests with changed, missing and added bytes.
-func malformed(r *rand.Rand, valid [][]byte) []byte {
-	var out []byte
-	if r.IntN(10) > 0 {
-		out = append(out, valid[0]...)
-	}
-	for range 1 + r.IntN(4) {
-		out = append(out, valid[r.IntN(len(valid))]...)
-	}
-	for range 1 + r.IntN(6) {
-		at := r.IntN(len(out))
-		switch r.IntN(5) {
-		case 0:
-			out[at] = byte(r.Uint32())
-		case 1:
-			out[at] ^= 1 << r.IntN(8)
-		case 2:
-			out = slices.Insert(out, at, byte(r.Uint32()), byte(r.Uint32()))
-		case 3: // a length that the stream does not have
-			out = slices.Insert(out, at, []byte{0x5b, 0x7b, 0x9b, 0xbb}[r.IntN(4)], 0, 0, 0, 1, 0, 0, 0, 0)
-		default:
-			out = out[:max(1, at)]
-		}
-	}
-	return out
 }
 
 // A request whose memory is not free is answered with an error, and its reservation ends.

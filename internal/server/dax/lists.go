@@ -10,85 +10,125 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// attributeLists are the lists of attribute names that clients refer to by their ids. Clients
-// keep ids for as long as they live, so that no list is ever removed; the memory is bounded.
+// attributeLists are the lists of attribute names that clients refer to by their ids. An id is
+// never used for another list.
+//
+// A client keeps the id of a list that it has defined for as long as it lives, writes items with
+// it, and does not recover from an id that the server no longer knows. So a list that was
+// defined is never removed, and a principal may define lists only as long as the memory that is
+// free is not less than that of its own lists: no principal can take all of it.
+//
+// A client does not use the id of a list in a reply for requests. If it does not know the
+// names, it asks for them when it reads the reply. So lists that were used in replies only are
+// evicted, the least recently used first.
 type attributeLists struct {
-	maxBytes int
+	maxDefined, maxBytes int // of the lists that clients have defined, and of all lists
 
-	mu    sync.RWMutex
-	ids   map[string]int64 // by the names, each with its length
-	names [][]string       // by id, from firstList
-	bytes int
+	mu      sync.Mutex
+	lists   map[int64]*attributeList
+	ids     map[string]*attributeList // by the names, each with its length
+	last    int64                     // id
+	bytes   int
+	defined map[string]int // bytes of the lists that a principal has defined
+	pinned  int            // sum of defined
+	evicted int64
+	newest  attributeList // the ring of the lists that can be evicted, by their last use
+}
+
+// attributeList is one list. It is in the ring unless a client has defined it.
+type attributeList struct {
+	id         int64
+	key        string // the names, each with its length
+	names      []string
+	bytes      int
+	pinned     bool
+	prev, next *attributeList // used before and after this one
 }
 
 const (
 	firstList    = 2 // 1 is the list without names
 	maxListBytes = 64 << 20
-	listOverhead = 200 // of a list, besides its names
+	listOverhead = 300 // of a list, besides its names
 	maxListNames = item.MaxSize / 2
 )
 
 func newAttributeLists() *attributeLists {
-	return &attributeLists{maxBytes: maxListBytes, ids: make(map[string]int64)}
+	a := &attributeLists{
+		maxDefined: maxListBytes / 2, maxBytes: maxListBytes, last: firstList - 1,
+		lists: make(map[int64]*attributeList), ids: make(map[string]*attributeList), defined: make(map[string]int),
+	}
+	a.newest.prev, a.newest.next = &a.newest, &a.newest
+	return a
 }
 
 // find returns the names of a list.
 func (a *attributeLists) find(id int64) ([]string, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if i := id - firstList; i >= 0 && i < int64(len(a.names)) {
-		return a.names[i], nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.lists[id]; l != nil {
+		a.touch(l)
+		return l.names, nil
 	}
 	return nil, apierror.Validation("There is no attribute list with the id %d. The client has it from another server, or from before a restart: it must connect again.", id)
 }
 
-// id returns the id of a list, and adds the list if it is new.
-func (a *attributeLists) id(names []string) (int64, error) {
+// id returns the id of a list for a reply, and adds the list if it is new.
+func (a *attributeLists) id(names []string) (int64, error) { return a.add(names, "", false) }
+
+// define returns the id of a list that a principal will use for writes, and adds the list if it is new.
+func (a *attributeLists) define(names []string, principal string) (int64, error) {
+	return a.add(names, principal, true)
+}
+
+func (a *attributeLists) add(names []string, principal string, pin bool) (int64, error) {
 	key := make([]byte, 0, 128)
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	a.mu.RLock()
-	id, ok := a.ids[string(key)]
-	a.mu.RUnlock()
-	if ok {
-		return id, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.ids[string(key)]
+	if l == nil {
+		if err := checkList(names); err != nil {
+			return 0, err
+		}
+		l = newAttributeList(string(key), names)
 	}
-	return a.add(key, names)
-}
-
-func (a *attributeLists) add(key []byte, names []string) (int64, error) {
-	if len(names) > maxListNames {
-		return 0, apierror.Validation("An attribute list has %d names, but no item has more than %d attributes", len(names), maxListNames)
-	}
-	for _, name := range names {
-		if err := item.CheckName(name); err != nil {
+	if pin && !l.pinned {
+		if err := a.pin(l, principal); err != nil {
 			return 0, err
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if id, ok := a.ids[string(key)]; ok {
-		return id, nil
+	if l.id == 0 {
+		a.insert(l)
 	}
-	bytes := 2*len(key) + 16*len(names) + listOverhead
-	if a.bytes+bytes > a.maxBytes {
-		return 0, &apierror.Error{Code: "LimitExceededException", Status: http.StatusBadRequest,
-			Message: fmt.Sprintf("The server has %d lists of attribute names, as many as it has memory for. Items whose attributes differ from each other need one list each: use the HTTP API for them.", len(a.names))}
+	a.touch(l)
+	return l.id, nil
+}
+
+func checkList(names []string) error {
+	if len(names) > maxListNames {
+		return apierror.Validation("An attribute list has %d names, but no item has more than %d attributes", len(names), maxListNames)
 	}
-	a.bytes += bytes
-	text := string(key) // the names share its memory
-	kept := make([]string, len(names))
+	for _, name := range names {
+		if err := item.CheckName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newAttributeList returns a list without an id, whose names share the memory of its key.
+func newAttributeList(key string, names []string) *attributeList {
+	l := &attributeList{key: key, names: make([]string, len(names)), bytes: len(key) + 16*len(names) + listOverhead}
+	l.prev, l.next = l, l
 	at := 0
 	for i, name := range names {
 		at += uvarintLen(uint64(len(name)))
-		kept[i] = text[at : at+len(name)]
+		l.names[i] = key[at : at+len(name)]
 		at += len(name)
 	}
-	a.names = append(a.names, kept)
-	id := int64(len(a.names)-1) + firstList
-	a.ids[text] = id
-	return id, nil
+	return l
 }
 
 func uvarintLen(v uint64) int {
@@ -96,9 +136,53 @@ func uvarintLen(v uint64) int {
 	return binary.PutUvarint(b[:], v)
 }
 
-// size returns the number of lists, and their memory.
-func (a *attributeLists) size() (lists, bytes int) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return len(a.names), a.bytes
+// pin counts a list as one that a principal has defined, after which it is not evicted.
+func (a *attributeLists) pin(l *attributeList, principal string) error {
+	if own := a.defined[principal] + l.bytes; own > a.maxDefined-a.pinned-l.bytes {
+		return &apierror.Error{Code: "LimitExceededException", Status: http.StatusBadRequest,
+			Message: fmt.Sprintf("You have defined lists of attribute names of %d bytes, as many as the server has memory for. Items whose attributes differ from each other need one list each: use the HTTP API to write them.", a.defined[principal])}
+	}
+	a.defined[principal] += l.bytes
+	a.pinned += l.bytes
+	l.pinned = true
+	l.unlink()
+	return nil
+}
+
+// insert gives a list its id, and evicts others if there is no room for it.
+func (a *attributeLists) insert(l *attributeList) {
+	a.last++
+	l.id = a.last
+	a.lists[l.id], a.ids[l.key] = l, l
+	a.bytes += l.bytes
+	for a.bytes > a.maxBytes && a.newest.next != &a.newest {
+		oldest := a.newest.next
+		oldest.unlink()
+		delete(a.lists, oldest.id)
+		delete(a.ids, oldest.key)
+		a.bytes -= oldest.bytes
+		a.evicted++
+	}
+}
+
+// touch makes a list the one that was used last.
+func (a *attributeLists) touch(l *attributeList) {
+	if l.pinned {
+		return
+	}
+	l.unlink()
+	l.prev, l.next = a.newest.prev, &a.newest
+	l.prev.next, l.next.prev = l, l
+}
+
+func (l *attributeList) unlink() {
+	l.prev.next, l.next.prev = l.next, l.prev
+	l.prev, l.next = l, l
+}
+
+// size returns the number of lists, their memory, and how many were evicted.
+func (a *attributeLists) size() (lists, bytes int, evicted int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.lists), a.bytes, a.evicted
 }

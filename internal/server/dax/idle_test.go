@@ -1,0 +1,128 @@
+package dax
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stator-db/stator/internal/audit"
+	"github.com/stator-db/stator/internal/protocol/cbor"
+)
+
+// A connection that waits for a request keeps little memory, whatever its requests and replies were.
+func TestIdleConnectionsKeepLittleMemory(t *testing.T) {
+	const conns, size = 100, 60_000
+	n := newNodeTest(t, false)
+	use := func(c *testClient) {
+		_, _, list := c.call(methodListID, cbor.AppendText(cbor.AppendArray(nil, 1), "text"), 1)
+		value := cbor.AppendText(slices.Clone(list), strings.Repeat("x", size))
+		if codes, message, _ := c.call(methodPutItem, slices.Concat(bytesOf("Orders"), bytesOf("big"), cbor.AppendBytes(nil, value), cbor.AppendMap(nil, 0)), 1); codes != nil {
+			t.Fatalf("%v %s", codes, message)
+		}
+		if codes, message, reply := c.getItem("big"); codes != nil || len(reply) < size {
+			t.Fatalf("%v %s", codes, message)
+		}
+		c.in.Reset(c.Conn)
+	}
+	use(n.dial()) // what all connections share
+	before := n.usage()
+	for range conns {
+		use(n.dial())
+	}
+	for deadline := time.Now().Add(time.Minute); n.node.idleConns() < conns+1 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	after := n.usage()
+	each := (after.heap - before.heap) / conns
+	t.Logf("%d bytes of each connection, its client included", each)
+	if each > size/2 {
+		t.Errorf("an idle connection keeps %d bytes", each)
+	}
+}
+
+// A connection that is not authenticated may be idle for a minute, and take ten seconds for a request;
+// one that is has five minutes and a minute.
+func TestPatience(t *testing.T) {
+	n := newNodeTest(t, true)
+	open := newNodeTest(t, false)
+	for _, c := range []struct {
+		name          string
+		node          *Node
+		authenticated bool
+		sent          []byte // after the hello
+		want          time.Duration
+	}{
+		{"no hello", n.node, false, nil, 10 * time.Second},
+		{"idle", n.node, false, hello(), time.Minute},
+		{"a part of a request", n.node, false, append(hello(), 1), 10 * time.Second},
+		{"authenticated, idle", n.node, true, hello(), 5 * time.Minute},
+		{"authenticated, a part of a request", n.node, true, append(hello(), 1), time.Minute},
+		{"without keys, idle", open.node, false, hello(), 5 * time.Minute},
+		{"without keys, a part of a request", open.node, false, append(hello(), 1), time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				defer ours.Close()
+				conn := newConn(c.node, theirs)
+				if c.authenticated {
+					conn.auth.until = time.Now().Add(time.Hour)
+				}
+				start := time.Now()
+				ended := make(chan struct{})
+				go func() { defer close(ended); conn.serve() }()
+				if c.sent != nil {
+					if _, err := ours.Write(c.sent); err != nil {
+						t.Fatal(err)
+					}
+				}
+				<-ended
+				if got := time.Since(start); got != c.want {
+					t.Errorf("the connection is closed after %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Failed authentications are in the audit log, also if no request follows them.
+func TestFailedAuthenticationsAreAudited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(audit.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNodeTest(t, true, func(o *NodeOptions) { o.Handler.Audit(log) })
+	for _, args := range [][]byte{
+		authorization(accessKey, "wrong", "us-east-1", time.Now(), ""),
+		authorization("AKIANOBODY", secret, "us-east-1", time.Now(), ""),
+		authorization(accessKey, secret, "us-east-1", time.Now(), ""),
+	} {
+		c := n.dial()
+		c.authorize(args)
+		c.call(methodEndpoints, nil, 1) // it follows the authentication, which has no reply
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	if strings.Count(got, "AuthorizeConnection") != 2 {
+		t.Errorf("there are not two failed authentications in\n%s", got)
+	}
+	for _, part := range []string{"InvalidSignatureException", "UnrecognizedClientException", "dax.amazonaws.com", "127.0.0.1"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in\n%s", part, got)
+		}
+	}
+}
