@@ -72,6 +72,9 @@ func (s *DB) DAX(o DAXOptions) (*DAX, error) {
 	})
 	s.dax.Store(node)
 	s.daxPort.Store(&ops.DAXPort{Address: advertised(o.Address, o.Advertise), TLSAddress: advertised(o.TLSAddress, o.Advertise)})
+	if err := s.handler.(*server.Handler).Service().ApplyDAXParameters(context.Background()); err != nil {
+		return nil, fmt.Errorf("read the parameters of the DAX cluster: %w", err)
+	}
 	return &DAX{node}, nil
 }
 

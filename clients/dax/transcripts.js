@@ -37,6 +37,7 @@ const reasons = {
     'other request with a table': 'the client asks for the key of a table, which is missing; with a table it sends another request, which is answered as over HTTP',
     'missing table': 'the client asks for the key of a table, which is missing; no table fits the request',
     ARN: 'the client asks for the key of the table of an ARN, which is not a name on the port of DAX',
+    size: 'names and values are too large with the placeholders, which the client does not send',
     differs: 'the server answers otherwise than over HTTP',
 }
 

@@ -232,19 +232,21 @@ func groupsExist(r *daxcluster.Registry, c *daxcluster.Cluster) error {
 
 // changeClusters changes a cluster, and replies with its description in a status.
 func (s *Service) changeClusters(ctx context.Context, status string, change func(*daxcluster.Registry) (*daxcluster.Cluster, error)) (*api.ClusterReply, error) {
-	reply := new(api.ClusterReply)
-	err := daxcluster.Change(ctx, s.DB, func(r *daxcluster.Registry) error {
-		c, err := change(r)
-		if err == nil {
-			described := s.describeCluster(ctx, r, c, status)
-			reply.Cluster = &described
-		}
+	var changed *daxcluster.Cluster
+	var after *daxcluster.Registry
+	err := daxcluster.Change(ctx, s.DB, func(r *daxcluster.Registry) (err error) {
+		changed, err = change(r)
+		after = r
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return reply, nil
+	if err := s.ApplyDAXParameters(ctx); err != nil {
+		return nil, err
+	}
+	described := s.describeCluster(ctx, after, changed, status)
+	return &api.ClusterReply{Cluster: &described}, nil
 }
 
 // changeCluster changes the cluster of a name.

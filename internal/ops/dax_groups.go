@@ -98,7 +98,7 @@ func (s *Service) updateParameterGroup(ctx context.Context, in *api.UpdateParame
 	if err != nil {
 		return nil, err
 	}
-	return reply, nil
+	return reply, s.ApplyDAXParameters(ctx)
 }
 
 // setParameter sets a parameter, which is a number of milliseconds.
@@ -197,15 +197,40 @@ const (
 	parametersDiffer = "pending-reboot"
 )
 
-// parametersApplied reports whether this server runs with the values of a parameter group.
-// One without a cache for clients of DAX has no times that could differ.
+// parametersApplied reports whether the cache of this server runs with the values of a parameter
+// group. A server without a cache for clients of DAX has no times that could differ.
 func (s *Service) parametersApplied(r *daxcluster.Registry, group string) string {
 	item, query := s.serverTTLs()
+	if s.cache != nil {
+		runningItem, runningQuery := s.cache.TTLs()
+		item, query = runningItem.Milliseconds(), runningQuery.Milliseconds()
+	}
 	groupItem, groupQuery := s.groupTTLs(r.ParameterGroup(group))
 	if s.dax().Cached && (item != groupItem || query != groupQuery) {
 		return parametersDiffer
 	}
 	return parametersInSync
+}
+
+// ApplyDAXParameters gives the cache for clients of DAX the times to live of the parameter group of the
+// cluster that this server is. Without such a cluster they are those of the server.
+func (s *Service) ApplyDAXParameters(ctx context.Context) error {
+	if s.cache == nil || !s.dax().Cached {
+		return nil
+	}
+	s.parameters.Lock() // so that the last change is the one that is applied
+	defer s.parameters.Unlock()
+	r, err := daxcluster.Read(ctx, s.DB)
+	if err != nil {
+		return err
+	}
+	var group *daxcluster.ParameterGroup
+	if c := r.Cluster(s.cache.Cluster()); c != nil {
+		group = r.ParameterGroup(c.ParameterGroup)
+	}
+	item, query := s.groupTTLs(group)
+	s.cache.SetTTLs(time.Duration(item)*time.Millisecond, time.Duration(query)*time.Millisecond)
+	return nil
 }
 
 func (s *Service) describeParameters(ctx context.Context, in *api.DescribeParameters) (*api.ParametersReply, error) {

@@ -70,6 +70,8 @@ type Service struct {
 	dax       func() DAXPort
 	access    *access.Store // may be nil
 
+	parameters sync.Mutex // of ApplyDAXParameters
+
 	unencrypted func(table string) // may be nil
 
 	parsed   *expr.Cache

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/data/item"
@@ -60,6 +61,8 @@ type Options struct {
 // that may add an entry, and every write, is known while it is in progress: see pendingOps.
 type Cache struct {
 	o Options
+
+	itemTTL, queryTTL atomic.Int64 // time.Duration; see SetTTLs
 
 	mu      sync.Mutex
 	entries map[string]*cachedEntry // items and results have different keys
@@ -124,7 +127,19 @@ func (p *Page) bytes() int64 {
 func New(o Options) *Cache {
 	c := &Cache{o: o, entries: make(map[string]*cachedEntry), pending: make(map[string]*pendingOps), scopes: make(map[string]map[*cachedEntry]struct{})}
 	c.newest.prev, c.newest.next = &c.newest, &c.newest
+	c.SetTTLs(o.ItemTTL, o.QueryTTL)
 	return c
+}
+
+// SetTTLs changes the times to live, also of what is cached already.
+func (c *Cache) SetTTLs(item, query time.Duration) {
+	c.itemTTL.Store(int64(item))
+	c.queryTTL.Store(int64(query))
+}
+
+// TTLs returns the times to live.
+func (c *Cache) TTLs() (item, query time.Duration) {
+	return time.Duration(c.itemTTL.Load()), time.Duration(c.queryTTL.Load())
 }
 
 // Mode returns the mode of the cache. It is Off if c is nil.
@@ -145,7 +160,7 @@ func (c *Cache) Item(key []byte) (it item.Item, hit bool, r *Read) {
 	now, valid := c.o.Elapsed(), c.isValid()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.find(key, now, c.o.ItemTTL); e != nil && valid {
+	if e := c.find(key, now, time.Duration(c.itemTTL.Load())); e != nil && valid {
 		c.stats.ItemHits++
 		c.served(c.measured.itemHits, now-e.since)
 		return e.item, true, nil
@@ -157,7 +172,7 @@ func (c *Cache) Item(key []byte) (it item.Item, hit bool, r *Read) {
 }
 
 // CachesQueries reports whether results of queries are cached at all.
-func (c *Cache) CachesQueries() bool { return c.o.QueryTTL > 0 }
+func (c *Cache) CachesQueries() bool { return c.queryTTL.Load() > 0 }
 
 // Query returns the result of a query. If it is not cached, the caller executes the query
 // and passes its result to the read that is returned here, or cancels it. scope is what
@@ -166,7 +181,7 @@ func (c *Cache) Query(key []byte, scope string) (p *Page, r *Read) {
 	now, valid := c.o.Elapsed(), c.isValid()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.find(key, now, c.o.QueryTTL); e != nil && valid {
+	if e := c.find(key, now, time.Duration(c.queryTTL.Load())); e != nil && valid {
 		c.stats.QueryHits++
 		c.served(c.measured.queryHits, now-e.since)
 		return e.page, nil
