@@ -15,7 +15,7 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 	}
 	until := time.Now().Add(j.Warm + j.Slice + patience)
 	return drive(ctx, j, func(ctx context.Context, i int) (actor, error) {
-		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: newGenerator(a.dataset, j, i)}
+		c := &caller{ctx: ctx, api: a, until: until, workload: w, generator: a.loadGenerator(j, i)}
 		return c, c.connect()
 	})
 }
@@ -31,7 +31,7 @@ type caller struct {
 }
 
 func (c *caller) connect() (err error) {
-	if c.conn, err = c.api.dial(c.ctx); err != nil {
+	if c.conn, err = c.api.dialDriver(c.ctx); err != nil {
 		return err
 	}
 	return c.conn.net.SetDeadline(c.until)

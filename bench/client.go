@@ -19,6 +19,7 @@ type endpoint struct {
 	addr string // host:port
 	sign bool   // sign each request; otherwise all carry the same signature
 	tls  bool   // the certificate is not verified
+	dax  string // address for requests over the protocol of DAX; "" to send them over HTTP
 }
 
 const (
@@ -89,6 +90,9 @@ type exchange struct {
 	date   string
 	dated  time.Time // when date was made
 	last   bool      // the server has closed the connection, or will
+	dax    bool      // the protocol is that of DAX
+
+	sent, received int64 // bytes
 }
 
 func (e *endpoint) exchange() exchange {
@@ -103,6 +107,11 @@ func (e *endpoint) exchange() exchange {
 
 // compose writes a request into the output buffer.
 func (x *exchange) compose(operation string, body []byte) {
+	defer func() { x.sent += int64(len(x.out)) }()
+	if x.dax {
+		x.out = appendDAXGet(x.out[:0], body)
+		return
+	}
 	x.out = append(x.out[:0], x.head(operation)...)
 	if x.static != nil {
 		x.out = append(x.out, x.static...)
@@ -119,7 +128,7 @@ func (x *exchange) compose(operation string, body []byte) {
 func (x *exchange) receive(from io.Reader) (response, error) {
 	x.in, x.used = append(x.in[:0], x.in[x.used:]...), 0
 	for {
-		r, used, err := parse(x.in)
+		r, used, err := x.parse(x.in)
 		if err == errMore {
 			if err = x.more(from); err == nil {
 				continue
@@ -130,6 +139,7 @@ func (x *exchange) receive(from io.Reader) (response, error) {
 			return response{}, err
 		}
 		x.used, x.last = used, r.last
+		x.received += int64(used)
 		return r, nil
 	}
 }

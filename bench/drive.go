@@ -23,8 +23,11 @@ type sample struct {
 	Elapsed time.Duration `json:"elapsed"`
 	Latency histogram     `json:"latency"`
 	AllOps  int64         `json:"all_ops"` // including those of the warm-up
-	Errors  int64         `json:"errors"`
-	First   string        `json:"first_error"`
+
+	Sent, Received int64 // bytes of all operations; 0 if they are not known
+
+	Errors int64  `json:"errors"`
+	First  string `json:"first_error"`
 }
 
 // An actor executes one operation after the other. prepare is not timed, act is.
@@ -124,6 +127,8 @@ func (s *sample) add(other *sample) {
 	s.Ops += other.Ops
 	s.Items += other.Items
 	s.AllOps += other.AllOps
+	s.Sent += other.Sent
+	s.Received += other.Received
 	s.Errors += other.Errors
 	s.Latency.add(&other.Latency)
 	if s.First == "" {

@@ -102,6 +102,9 @@ func (a *api) prepare(ctx context.Context, indexed bool) error {
 	if err := a.load(ctx, tableItems, 0, a.dataset.items); err != nil {
 		return err
 	}
+	if a.dax != "" {
+		return a.fillCache(ctx)
+	}
 	if !indexed {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 	}
 	defer l.close()
 	for i := range j.Connections {
-		c := &loopConn{generator: newGenerator(a.dataset, j, i), exchange: a.exchange()}
+		c := &loopConn{generator: a.loadGenerator(j, i), exchange: a.loadExchange()}
 		l.conns = append(l.conns, c)
 		if err := l.connect(ctx, i); err != nil {
 			return sample{}, err
@@ -39,6 +39,9 @@ func (a *api) run(ctx context.Context, j job) (sample, error) {
 		l.begin(c)
 	}
 	l.serve(ctx)
+	for _, c := range l.conns {
+		l.sample.Sent, l.sample.Received = l.sample.Sent+c.sent, l.sample.Received+c.received
+	}
 	return l.sample, ctx.Err()
 }
 
@@ -81,7 +84,7 @@ func (l *loop) connect(ctx context.Context, i int) error {
 	c := l.conns[i]
 	c.Close()
 	c.in, c.used = c.in[:0], 0
-	plain, err := l.api.dialPlain(ctx)
+	plain, err := l.api.dialLoad(ctx)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,8 @@ type figures struct {
 	CPU            float64   `json:"cpu_us_per_op,omitempty"`
 	Ratio          float64   `json:"ratio,omitempty"`     // items per second relative to the first target
 	P50Ratio       float64   `json:"p50_ratio,omitempty"` // relative to the first target
+	Sent           float64   `json:"sent_bytes_per_op,omitempty"`
+	Received       float64   `json:"received_bytes_per_op,omitempty"`
 	Errors         int64     `json:"errors"`
 	FirstError     string    `json:"first_error,omitempty"`
 }
@@ -84,6 +86,9 @@ func (c *cell) figures(first *cell) figures {
 		f.P50Ratio = f.P50 / micros(base)
 	}
 	f.MBPerSecond = f.ItemsPerSecond * itemBytes / 1e6
+	if c.sum.AllOps > 0 {
+		f.Sent, f.Received = float64(c.sum.Sent)/float64(c.sum.AllOps), float64(c.sum.Received)/float64(c.sum.AllOps)
+	}
 	if c.cpuKnown && c.sum.AllOps > 0 {
 		f.CPU = micros(c.cpu) / float64(c.sum.AllOps)
 	}
@@ -113,7 +118,7 @@ func (r *report) print(w io.Writer) {
 }
 
 func figureRows(all []figures) [][]string {
-	rows := [][]string{{"WORKLOAD", "CONNECTIONS", "TARGET", "OPS/S", "RATIO", "P50 us", "RATIO", "P99 us", "P99.9 us", "CPU us/OP", "ITEMS/S", "MB/S", "ERRORS"}}
+	rows := [][]string{{"WORKLOAD", "CONNECTIONS", "TARGET", "OPS/S", "RATIO", "P50 us", "RATIO", "P99 us", "P99.9 us", "CPU us/OP", "B SENT", "B RECEIVED", "ITEMS/S", "MB/S", "ERRORS"}}
 	for i, f := range all {
 		if i > 0 && (f.Workload != all[i-1].Workload || f.Connections != all[i-1].Connections) {
 			rows = append(rows, nil)
@@ -121,7 +126,7 @@ func figureRows(all []figures) [][]string {
 		rows = append(rows, []string{
 			f.Workload, fmt.Sprint(f.Connections), f.Target,
 			figure(f.OpsPerSecond, 0), figure(f.Ratio, 3),
-			figure(f.P50, 0), figure(f.P50Ratio, 2), figure(f.P99, 0), figure(f.P999, 0), figure(f.CPU, 0),
+			figure(f.P50, 0), figure(f.P50Ratio, 2), figure(f.P99, 0), figure(f.P999, 0), figure(f.CPU, 0), figure(f.Sent, 0), figure(f.Received, 0),
 			figure(f.ItemsPerSecond, 0), figure(f.MBPerSecond, 1), thousands(float64(f.Errors)),
 		})
 	}

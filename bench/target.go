@@ -26,6 +26,7 @@ type kind struct {
 	keys  bool     // it verifies signatures, so that each request is signed
 	tls   bool
 
+	dax       bool // requests are sent over the protocol of DAX
 	throttled bool // its tables have provisioned units, which limit the requests
 
 	// command starts it on a port of this machine.
@@ -34,7 +35,7 @@ type kind struct {
 
 // kinds are the targets that can be chosen by name, in the order of the report.
 var kinds = []kind{
-	statorKind, statorMemoryKind, statorKeysKind, statorTLSKind, statorSecureKind, statorThrottleKind,
+	statorKind, statorMemoryKind, statorKeysKind, statorTLSKind, statorSecureKind, statorThrottleKind, statorDAXKind,
 	localMemoryKind, localDiskKind, dynaliteKind, dynoxideKind, dynoxideDiskKind,
 	cannedKind, cannedDoorKind, pebbleKind,
 }
@@ -91,7 +92,7 @@ func (s *spec) can(workload string) bool {
 }
 
 // loads reports whether the target has tables to load.
-func (s *spec) loads() bool { return s.can("batch") || s.kind.throttled }
+func (s *spec) loads() bool { return s.can("batch") || s.kind.throttled || s.kind.dax }
 
 // missing returns a command that the target needs and that is not installed.
 func (s *spec) missing() string {
@@ -179,6 +180,15 @@ func (w *launcher) start(ctx context.Context, s spec, c *dataset, folder string)
 	if err != nil {
 		return nil, err
 	}
+	accelerated := ""
+	if s.kind.dax {
+		second, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		accelerated = net.JoinHostPort("127.0.0.1", strconv.Itoa(second))
+		cmd.Args = append(cmd.Args, "--dax", accelerated)
+	}
 	t := &target{spec: s, name: s.name, folder: folder}
 	began := time.Now()
 	defer func() { t.took = time.Since(began) }()
@@ -190,6 +200,7 @@ func (w *launcher) start(ctx context.Context, s spec, c *dataset, folder string)
 	}
 	t.api = w.api(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), c)
 	t.api.sign, t.api.tls, t.api.throttled = w.sign || s.kind.keys, s.kind.tls, s.kind.throttled
+	t.api.dax = accelerated
 	t.driver = t.api
 	err = t.process.await(ctx, func(ctx context.Context) error {
 		_, err := t.api.ask(ctx, "ListTables", "{}")
@@ -262,6 +273,15 @@ var statorThrottleKind = kind{
 	only: []string{"put", "get", "update", "query", "mix"},
 	command: func(ctx context.Context, w *launcher, binary, folder string, port int) (*exec.Cmd, error) {
 		return w.stator(ctx, binary, port, "--throttle", "--data", filepath.Join(folder, "data"))
+	},
+}
+
+// statorDAXKind answers from its cache, which has all items after the table is loaded.
+var statorDAXKind = kind{
+	name: "stator-dax", about: "nothing on disk, cached items over the protocol of DAX", asked: true, dax: true,
+	only: []string{"get", "get-zipf"},
+	command: func(ctx context.Context, w *launcher, binary, _ string, port int) (*exec.Cmd, error) {
+		return w.stator(ctx, binary, port, "--in-memory", "--dax-cache-size", "1024", "--dax-item-ttl", "24h")
 	},
 }
 

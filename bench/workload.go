@@ -55,6 +55,7 @@ type generator struct {
 	operation string
 	body      []byte
 	check     func(g *generator, reply []byte) (items int, err error)
+	least     int    // bytes of an item in a reply
 	after     []byte // ExclusiveStartKey of the next page; empty for the first
 }
 
@@ -64,6 +65,7 @@ func newGenerator(c *dataset, j job, connection int) *generator {
 		rand:        rand.New(rand.NewPCG(j.Seed, uint64(connection))),
 		connection:  connection,
 		connections: j.Connections,
+		least:       itemBytes,
 	}
 }
 
@@ -221,11 +223,11 @@ func wroteBatch(_ *generator, reply []byte) (int, error) {
 
 // Replies are not parsed, but a reply that is too short for the items it should
 // hold is an error: an empty reply is not a fast one.
-func readOne(_ *generator, reply []byte) (int, error) { return holds(reply, 1) }
-func readTen(_ *generator, reply []byte) (int, error) { return holds(reply, perPartition) }
+func readOne(g *generator, reply []byte) (int, error) { return g.holds(reply, 1) }
+func readTen(g *generator, reply []byte) (int, error) { return g.holds(reply, perPartition) }
 
-func holds(reply []byte, items int) (int, error) {
-	if len(reply) < items*itemBytes {
+func (g *generator) holds(reply []byte, items int) (int, error) {
+	if len(reply) < items*g.least {
 		return 0, fmt.Errorf("%d bytes cannot hold %d items: %.200s", len(reply), items, reply)
 	}
 	return items, nil
@@ -237,7 +239,7 @@ func readPage(g *generator, reply []byte) (int, error) {
 		return 0, err
 	}
 	g.after = slices.Clone(lastKey(reply))
-	return holds(reply, items)
+	return g.holds(reply, items)
 }
 
 // count returns the member Count of a page. Items contain no quotation marks, so
