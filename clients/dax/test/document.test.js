@@ -7,7 +7,7 @@
 //	});
 //
 // Changed is what cannot exist:
-// - no version of amazon-dax-client (1.0.1 to 1.2.10) exports DaxDocument: it is that of @amazon-dax-sdk/lib-dax;
+// - amazon-dax-client 1.2.10, the newest version, exports no DaxDocument: it is that of @amazon-dax-sdk/lib-dax;
 // - that takes one endpoint, not endpoints, and here it is the address of the server under test;
 // - docClient of the other programs is daxClient, but neither client of DAX takes commands: it answers send with an error. So send is a function here that
 //   calls the method of the command's name with its input;
