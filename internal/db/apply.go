@@ -21,6 +21,7 @@ type position struct {
 	key []byte // of the item
 	n   int    // the index of the write in the update
 	now moment // when the update began
+	by  string // the principal of the request; empty if it is not known
 }
 
 // moment is a time of the clock.
@@ -77,7 +78,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 		}
 	}
 	if changed && t.Logs() {
-		r := change.Record{At: d.recordTime(tx, at.now), Actor: w.Actor, Before: before, After: after}
+		r := change.Record{At: d.recordTime(tx, at.now), Actor: w.Actor, By: at.by, Before: before, After: after}
 		tx.Set(keyspace.Change(t.ID, keyspace.Slot(at.key), uint64(tx.Stamp()), at.n), r.Encode())
 	}
 	if t.TimeToLive.Attribute != "" {

@@ -12,6 +12,9 @@ import (
 //
 // The limits of throughput are charged at once, as other requests are admitted by them.
 type Bill struct {
+	// By is the ARN of the principal that sent the request. The change log has it.
+	By string
+
 	d     *DB
 	table *table // the last one that the request has used
 	lines []billLine
@@ -40,6 +43,14 @@ type BillKey struct{}
 func billOf(ctx context.Context) *Bill {
 	b, _ := ctx.Value(BillKey{}).(*Bill)
 	return b
+}
+
+// principal returns who sent the request; empty if that is not known.
+func (b *Bill) principal() string {
+	if b == nil {
+		return ""
+	}
+	return b.By
 }
 
 func (b *Bill) add(d *DB, line billLine) {

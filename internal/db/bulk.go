@@ -182,7 +182,7 @@ func (d *DB) writeBatch(ctx context.Context, t *table, b *batch) error {
 		tx = newEmptyTableTx(tx, t.ID, known)
 		for i := range writes {
 			var err error
-			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{keys[i], i, now}, buf); err != nil {
+			if outcomes[i], err = d.apply(tx, t.Table, &writes[i], position{key: keys[i], n: i, now: now}, buf); err != nil {
 				return err
 			}
 		}

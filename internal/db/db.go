@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/store"
@@ -84,6 +85,8 @@ type DB struct {
 
 	catalog catalog
 	meter   *meter.Registry
+
+	past *history.Recent // what was read of the past
 
 	decoded sync.Map // by the name of the table: the *decodedStream that was read last
 

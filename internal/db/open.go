@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/metrics"
@@ -34,6 +35,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		hideExpired:     o.HideExpired,
 		writing:         o.Writing,
 		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
+		past:            history.NewRecent(),
 		drop:            lead.NewWake(),
 		build:           lead.NewWake(),
 		restores:        newRestoreQueue(o.OpenBackup),

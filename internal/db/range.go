@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/capacity"
@@ -35,6 +36,9 @@ type Range struct {
 
 	Limit      int // items to scan; 0 for no limit
 	Consistent bool
+
+	// At, if it is not zero, is a second: the items are read as they were at its end.
+	At time.Time
 
 	// Whole fetches the item of each entry of a local index, for attributes that
 	// the index does not project.
@@ -188,15 +192,19 @@ type pageReader struct {
 
 	page       Page
 	err        error
-	last       bool    // Keep ends the page
-	bytes      int     // of the items or entries read
-	maxBytes   int     // the page ends with the item that reaches it
-	maxUnits   float64 // the page ends with the fetched item that reaches it
-	fetchUnits float64 // for the items fetched
+	whole      func() (item.Item, error) // reads the item of the present entry of the past
+	last       bool                      // Keep ends the page
+	bytes      int                       // of the items or entries read
+	maxBytes   int                       // the page ends with the item that reaches it
+	maxUnits   float64                   // the page ends with the fetched item that reaches it
+	fetchUnits float64                   // for the items fetched
 }
 
 // read scans the range until the page is full.
 func (p *pageReader) read() error {
+	if !p.r.At.IsZero() {
+		return p.readPast()
+	}
 	if !p.r.Whole {
 		if err := p.db.engine.ReadRange(p.ctx, p.target.span, p.next); err != nil {
 			return err
@@ -227,11 +235,16 @@ func (p *pageReader) next(pair store.Pair) (more bool) {
 		p.err = err
 		return false
 	}
+	return p.nextItem(pair.Key, it)
+}
+
+// nextItem processes one item or entry, and reports whether to read another.
+func (p *pageReader) nextItem(key []byte, it item.Item) (more bool) {
 	p.page.Scanned++
 	size := it.Size()
 	p.bytes += size
 	if p.partitions > 0 {
-		p.scan.Enter(keyspace.PartitionOf(pair.Key, p.partitions))
+		p.scan.Enter(keyspace.PartitionOf(key, p.partitions))
 		p.scan.Add(size)
 	}
 	if err := p.take(it); err != nil {
@@ -255,7 +268,7 @@ func (p *pageReader) take(it item.Item) error {
 			return err
 		}
 	}
-	if p.db.hidden(p.target.table, it) {
+	if p.r.At.IsZero() && p.db.hidden(p.target.table, it) {
 		return nil
 	}
 	if p.r.Keep != nil {
@@ -277,6 +290,13 @@ func (p *pageReader) take(it item.Item) error {
 
 // fetch reads the item of an index entry. Each is charged as a separate read.
 func (p *pageReader) fetch(entry item.Item) (item.Item, error) {
+	if p.whole != nil {
+		it, err := p.whole()
+		if err == nil {
+			p.fetchUnits += capacity.Read(it.Size(), p.r.Consistent)
+		}
+		return it, err
+	}
 	key := keyspace.Item(nil, p.target.table, entry)
 	values, err := p.snap.Get(p.ctx, key)
 	if err != nil {

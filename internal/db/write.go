@@ -325,9 +325,9 @@ func (d *DB) run(ctx context.Context, u *plannedUpdate, buf *encodeBuffer) error
 			}
 		}
 		var cancelled *Cancelled
-		size := 0
+		size, by := 0, u.admission.bill.principal()
 		for i := range u.writes {
-			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now}, buf)
+			o, err := d.apply(tx, u.tables[i].Table, &u.writes[i], position{u.keys[i], i, u.now, by}, buf)
 			if err == nil {
 				err = u.admission.admitEdits(i, o.edits)
 			}

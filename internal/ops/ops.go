@@ -343,7 +343,10 @@ type output struct {
 func (s *Service) execute(ctx context.Context, r Request, memory *buffer.Scratch) (out output, err error) {
 	c := carriedBy(ctx)
 	if c != nil {
-		c.operation = r.name
+		c.operation, c.bill.By = r.name, ""
+		if c.Identity != nil {
+			c.bill.By = c.Identity.Principal.ARN
+		}
 	}
 	if err = s.authorize(ctx, c, r); err == nil {
 		out, err = r.do(s, ctx, r.in, memory)

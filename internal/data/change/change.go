@@ -16,6 +16,7 @@ import (
 type Record struct {
 	At            time.Time // when, to the millisecond
 	Actor         Actor
+	By            string    // the ARN of the customer's principal; empty if it is not known
 	Before, After item.Item // nil if the item did not exist, or no longer exists
 }
 
@@ -52,6 +53,7 @@ func (r *Record) Image() item.Item {
 const (
 	formatUnchecked = 1 // without a checksum
 	format          = 2
+	formatBy        = 3 // with the principal, after the items
 )
 
 const (
@@ -63,7 +65,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode is the record in its stored form.
 func (r *Record) Encode() []byte {
-	b := make([]byte, checked, checked+head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After))
+	b := make([]byte, checked, checked+head+2*binary.MaxVarintLen32+len(r.Before)+len(r.After)+len(r.By))
 	b = append(b, byte(r.Actor))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.At.UnixMilli()))
 	// An item has at least one byte, so 0 can stand for no item.
@@ -72,6 +74,10 @@ func (r *Record) Encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.After)))
 	b = append(b, r.After...)
 	b[0] = format
+	if r.By != "" {
+		b = append(b, r.By...)
+		b[0] = formatBy
+	}
 	binary.BigEndian.PutUint32(b[1:], crc32.Checksum(b[checked:], castagnoli))
 	return b
 }
@@ -81,6 +87,7 @@ var ErrCorrupt = errors.New("not a change record in stored form")
 
 // Decode reads a record. Its items share the memory of b.
 func Decode(b []byte) (Record, error) {
+	hasBy := len(b) > 0 && b[0] == formatBy
 	b, ok := content(b)
 	if !ok || len(b) < head {
 		return Record{}, ErrCorrupt
@@ -90,16 +97,17 @@ func Decode(b []byte) (Record, error) {
 	if r.Before, b, ok = cut(b); !ok {
 		return Record{}, ErrCorrupt
 	}
-	if r.After, b, ok = cut(b); !ok || len(b) > 0 || r.Before == nil && r.After == nil {
+	if r.After, b, ok = cut(b); !ok || len(b) > 0 != hasBy || r.Before == nil && r.After == nil {
 		return Record{}, ErrCorrupt
 	}
+	r.By = string(b)
 	return r, nil
 }
 
 // content returns what follows the format and the checksum, which must be right.
 func content(b []byte) ([]byte, bool) {
 	switch {
-	case len(b) > checked && b[0] == format:
+	case len(b) > checked && (b[0] == format || b[0] == formatBy):
 		return b[checked:], crc32.Checksum(b[checked:], castagnoli) == binary.BigEndian.Uint32(b[1:])
 	case len(b) > 1 && b[0] == formatUnchecked:
 		return b[1:], true

@@ -88,6 +88,9 @@ func (v *View) records(ctx context.Context, table uint32, slot int, at ...logPos
 	}
 	records := make([]change.Record, len(at))
 	for i, value := range values {
+		if value == nil {
+			return nil, fmt.Errorf("a change record of table %d was removed: %w", table, ErrNotRestorable)
+		}
 		if records[i], err = decodeChange(table, value); err != nil {
 			return nil, err
 		}
