@@ -53,3 +53,19 @@ func Internal(format string, args ...any) *Error {
 	e.Status = http.StatusInternalServerError
 	return e
 }
+
+// PastNotKept is a table whose past cannot be read.
+func PastNotKept(table string) *Error {
+	return fault("PointInTimeRecoveryUnavailableException", "The past of table '%s' is not kept: enable point-in-time recovery, or a stream for the last 24 hours", table)
+}
+
+// PastOutOfRange is a second at which a table's past cannot be read.
+func PastOutOfRange(at, earliest, latest time.Time) *Error {
+	text := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return fault("InvalidRestoreTimeException", "The past at %s cannot be read: what is kept is from %s to %s", text(at), text(earliest), text(latest))
+}
+
+// PastNotRead is a request to the past that must be sent again.
+func PastNotRead(format string, args ...any) *Error {
+	return fault("PastNotReadException", format, args...)
+}

@@ -60,7 +60,7 @@ func (s *Service) Audit(ctx context.Context, r Request) Audited {
 // isReadOnly reports whether requests of an operation only read. Statements may write.
 func isReadOnly(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
-	for _, verb := range []string{"Get", "BatchGet", "TransactGet", "Describe", "List", "Query", "Scan"} {
+	for _, verb := range []string{"Get", "BatchGet", "TransactGet", "Describe", "List", "Query", "Scan", "ItemHistory"} {
 		if strings.HasPrefix(name, verb) {
 			return true
 		}

@@ -238,7 +238,7 @@ func (b *cachedBatch) cancel() {
 // readRange reads a page, from the cache if the request goes through it. It is a hit if
 // the database was not read.
 func (s *Service) readRange(ctx context.Context, r *reading) (p db.Page, hit bool, err error) {
-	if s.cache == nil {
+	if s.cache == nil || !r.plan.At.IsZero() {
 		p, err = s.DB.Range(ctx, r.plan)
 		return p, false, err
 	}

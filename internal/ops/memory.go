@@ -75,7 +75,7 @@ func reserveReply(reply any, memory *buffer.Scratch) ([]byte, error) {
 	switch reply.(type) {
 	case *api.PutItemReply:
 		memory.Force(stored + text) // the item is written
-	case *api.GetItemReply, *api.GetRecordsReply:
+	case *api.GetItemReply, *api.GetRecordsReply, *api.ItemHistoryReply:
 		if !memory.Reserve(stored + text) {
 			return nil, buffer.ErrNoRoom
 		}
@@ -155,6 +155,21 @@ func eachItem(reply any, fn func(item.Item)) {
 		for i := range r.Records {
 			fn(r.Records[i].Dynamodb.NewImage)
 			fn(r.Records[i].Dynamodb.OldImage)
+		}
+	case *api.ItemHistoryReply:
+		for i := range r.Changes {
+			fn(r.Changes[i].OldImage)
+			fn(r.Changes[i].NewImage)
+		}
+	case *api.UndoChangesReply:
+		for i := range r.Writes {
+			fn(r.Writes[i].Item)
+			fn(r.Writes[i].CurrentItem)
+		}
+		for i := range r.Conflicts {
+			fn(r.Conflicts[i].OldImage)
+			fn(r.Conflicts[i].NewImage)
+			fn(r.Conflicts[i].CurrentItem)
 		}
 	}
 }

@@ -172,11 +172,16 @@ var ownOperations = map[string]*operation{
 	"DeleteAccessKey": plain((*Service).deleteAccessKey),
 	"DeletePrincipal": plain((*Service).deletePrincipal),
 	"ExplainDenial":   plain((*Service).explainDenial),
+	"GetItemAt":       counted((*Service).getItemAt),
 	"GetPrincipal":    plain((*Service).getPrincipal),
+	"ItemHistory":     expecting(counted((*Service).itemHistory), historyBytes),
 	"ListAccessKeys":  plain((*Service).listAccessKeys),
 	"ListPrincipals":  plain((*Service).listPrincipals),
 	"PutPrincipal":    plain((*Service).putPrincipal),
+	"QueryAt":         enveloped(paged((*Service).queryAt)),
+	"ScanAt":          paged((*Service).scanAt),
 	"SetThrottling":   plain((*Service).setThrottling),
+	"UndoChanges":     expecting(countedByTable((*Service).undoChanges), undoBytes),
 }
 
 // autoScalingOperations holds the operations of the third service, Application

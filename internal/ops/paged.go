@@ -234,7 +234,7 @@ func (s *Service) readPage(ctx context.Context, r *reading) (*api.PageReply, usa
 			reply.Items = append(reply.Items, r.items.list...)
 		}
 	}
-	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed, cached: hit, asked: r.asked()}, nil
+	return reply, usage{returned: p.Count, scanned: p.Scanned, consumed: p.Consumed, cached: hit, ofPast: !r.plan.At.IsZero(), asked: r.asked()}, nil
 }
 
 // add adds an item to the page, as the request shows it.

@@ -56,6 +56,25 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 			d, err := s.pageDetails(r, in.ScanFilter)
 			return d, cmp.Or(err, apierror.Bare(r.bind.Unused()))
 		}))
+	case *api.GetItemAt:
+		found, ok, err = s.itemPermissions(ctx, &in.GetItem)
+		return ofPast("GetItemAt", found), ok, err
+	case *api.QueryAt:
+		found, ok, err = s.itemPermissions(ctx, &in.Query)
+		return ofPast("QueryAt", found), ok, err
+	case *api.ScanAt:
+		found, ok, err = s.itemPermissions(ctx, &in.Scan)
+		return ofPast("ScanAt", found), ok, err
+	case *api.ItemHistory:
+		found, ok, err = s.itemPermissions(ctx, historyGet(in))
+		return ofPast("ItemHistory", found), ok, err
+	case *api.UndoChanges:
+		if in.Key.Item != nil {
+			found, ok, err = s.itemPermissions(ctx, &api.GetItem{TableName: in.TableName, Key: in.Key, ReturnConsumedCapacity: in.ReturnConsumedCapacity})
+		} else {
+			found, ok, err = s.itemPermissions(ctx, &api.Scan{TableName: in.TableName, Paged: api.Paged{ReturnConsumedCapacity: in.ReturnConsumedCapacity}})
+		}
+		return ofPast("UndoChanges", found), ok, err
 	case *api.BatchGetItem:
 		if len(in.RequestItems) > maxBatchKeys {
 			return nil, true, firstFault(in, batchGetItemChecks)
@@ -103,6 +122,17 @@ func (s *Service) itemPermissions(ctx context.Context, request any) (found []per
 		return nil, false, nil
 	}
 	return found, true, err
+}
+
+// ofPast adds the permission of an operation on the past to those of the operation that
+// reads the present, which it needs too: nobody sees more of the past than of the present.
+func ofPast(action string, present []permission) []permission {
+	past := make([]permission, 0, 2*len(present))
+	for _, p := range present {
+		p.action = "stator:" + action
+		past = append(past, p)
+	}
+	return append(past, present...)
 }
 
 // itemPermission returns the permission for items of a table or an index. The keys of a table

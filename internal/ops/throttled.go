@@ -15,7 +15,7 @@ import (
 func (s *Service) worded(ctx context.Context, err error) error {
 	t, ok := errors.AsType[*db.Throttled](err)
 	if !ok {
-		return err
+		return pastFault(err)
 	}
 	s.countThrottled(ctx, t)
 	resource := s.tableARN(ctx, t.Table)

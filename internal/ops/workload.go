@@ -31,6 +31,7 @@ type usage struct {
 	got        item.Item
 
 	cached bool // the database was not read
+	ofPast bool // the request is not part of the workload
 }
 
 // count adds a usage to the counts of a shape.
@@ -130,6 +131,9 @@ func (s *Service) record(ctx context.Context, used *usage) {
 		if caller.Uncounted {
 			return
 		}
+	}
+	if used.ofPast {
+		return
 	}
 	if c := s.counter(&used.asked); c != nil {
 		used.count(c)
