@@ -133,7 +133,25 @@ func (w *steppedDB) idsAt(second time.Time) string {
 		ids = append(ids, string(id.Bytes()))
 	}
 	slices.Sort(ids)
+	w.expectPast(second, ids)
 	return strings.Join(ids, " ")
+}
+
+// expectPast compares a read of the table at a second with the ids of a restore.
+func (w *steppedDB) expectPast(second time.Time, want []string) {
+	w.Helper()
+	page, err := w.Range(w.Context(), Range{Table: "Orders", At: second.Truncate(time.Second)})
+	if err != nil {
+		w.Fatalf("a restore to %v succeeds, but a read does not: %v", second, err)
+	}
+	var ids []string
+	for _, it := range page.Items {
+		id, _ := it.Get("id")
+		ids = append(ids, string(id.Bytes()))
+	}
+	if slices.Sort(ids); !slices.Equal(ids, want) {
+		w.Errorf("at %v a read has %v, and a restore %v", second, ids, want)
+	}
 }
 
 // changes returns how many change records the table has.

@@ -451,3 +451,26 @@ func TestPastIsBusy(t *testing.T) {
 		r.Close()
 	}
 }
+
+// That there were no items at a time says nothing about a later one, nor about a second
+// that is not over.
+func TestPastWithoutItems(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		d := inMemory(t)
+		create(t, d, ordersWithoutIndexes("Orders"))
+		if _, err := d.SetRecovery(t.Context(), "Orders", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Range(t.Context(), Range{Table: "Orders", At: time.Now().Truncate(time.Second)}); !errors.Is(err, history.ErrNotRestorable) {
+			t.Errorf("a second that is not over: %v", err)
+		}
+		for want := range 4 {
+			time.Sleep(2 * time.Second)
+			page, err := d.Range(t.Context(), Range{Table: "Orders", At: time.Now().Truncate(time.Second).Add(-time.Second)})
+			if err != nil || page.Count != want {
+				t.Errorf("there are %d items, %v, want %d", page.Count, err, want)
+			}
+			put(t, d, "Orders", key(fmt.Sprint(want), 1))
+		}
+	})
+}

@@ -38,7 +38,8 @@ func (v *View) Readable(ctx context.Context, t *schema.Table, second, now time.T
 	if !kept.Enabled {
 		return earliest, latest, ErrNoRecovery
 	}
-	if earliest, latest = runs.Window(kept, now); second.Before(earliest) || second.After(latest) {
+	earliest, latest = runs.Window(kept, now)
+	if second.Before(earliest) || second.After(latest) || second.Add(time.Second).After(now) {
 		err = ErrNotRestorable
 	}
 	return earliest, latest, err

@@ -118,7 +118,7 @@ func (p *Past) Read(ctx context.Context, span store.Range, fn func(key []byte, i
 		if err != nil || stopped {
 			return false, err
 		}
-		if n == 0 {
+		if n == 0 && p.id.from != math.MaxUint64 { // which stands for the present of any view
 			p.recent.addAbsent(p.id, covered)
 		}
 		read += n
