@@ -348,10 +348,7 @@ type output struct {
 func (s *Service) execute(ctx context.Context, r Request, memory *buffer.Scratch) (out output, err error) {
 	c := carriedBy(ctx)
 	if c != nil {
-		c.operation, c.bill.By = r.name, ""
-		if c.Identity != nil {
-			c.bill.By = c.Identity.Principal.ARN
-		}
+		c.operation, c.bill.By = r.name, c.Principal
 	}
 	if err = s.authorize(ctx, c, r); err == nil {
 		out, err = r.do(s, ctx, r.in, memory)
@@ -528,7 +525,11 @@ type Caller struct {
 
 	Arrived time.Time // when the request was received; it is not measured without
 
-	// Identity is nil if signatures are not verified: then everything is allowed.
+	// Principal is the ARN of the key's owner; empty if the signature is not verified. The
+	// change log has it.
+	Principal string
+
+	// Identity is nil if there are no policies: then everything is allowed.
 	Identity *principals.Identity
 	ID       [52]byte // of the request
 	SourceIP string

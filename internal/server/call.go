@@ -71,7 +71,7 @@ func (h *Handler) call(ctx context.Context, c *Call, of *apiRequest, a *door.Rep
 	if c.Rejected != nil {
 		return c.Rejected
 	}
-	caller := ops.Caller{Region: c.Signer.Region, Host: c.From.Host, Room: &a.Room, Arrived: c.Arrived, Cluster: c.Cluster}
+	caller := ops.Caller{Region: c.Signer.Region, Host: c.From.Host, Room: &a.Room, Arrived: c.Arrived, Cluster: c.Cluster, Principal: c.Signer.Principal}
 	if h.access != nil {
 		h.access.identify(&caller, c.From, a, c.Signer)
 	}

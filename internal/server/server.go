@@ -301,6 +301,7 @@ func (h *Handler) stream(ctx context.Context, r *door.Request, a *door.Reply, of
 func (h *Handler) run(ctx context.Context, r *door.Request, a *door.Reply, of *apiRequest) (err error) {
 	caller := &of.caller
 	caller.Region, caller.Host, caller.Room, caller.Arrived = of.signer.Region, r.Host, &a.Room, of.arrived
+	caller.Principal = of.signer.Principal
 	caller.Uncounted = len(r.Header(workload.UncountedHeader)) > 0
 	if h.access != nil {
 		h.access.identify(caller, r, a, of.signer)

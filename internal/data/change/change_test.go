@@ -23,6 +23,7 @@ func TestRoundTrip(t *testing.T) {
 	}{
 		{Record{At: at, After: small}, "INSERT", small},
 		{Record{At: at, Before: small, After: large}, "MODIFY", large},
+		{Record{At: at, By: "arn:aws:iam::000000000000:user/me", Before: small, After: large}, "MODIFY", large},
 		{Record{At: at, Actor: Expiry, Before: large}, "REMOVE", large},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -64,11 +65,13 @@ func unchecked(b []byte) []byte { return append([]byte{formatUnchecked}, b[check
 // Any flipped bit is noticed. In a record without a checksum, some are not.
 func TestFlippedBit(t *testing.T) {
 	r := Record{At: at, Before: small, After: large}
+	by := r
+	by.By = "arn:aws:iam::000000000000:user/me"
 	for _, c := range []struct {
 		name  string
 		b     []byte
 		found bool
-	}{{"with a checksum", r.Encode(), true}, {"control: without", unchecked(r.Encode()), false}} {
+	}{{"with a checksum", r.Encode(), true}, {"with a principal", by.Encode(), true}, {"control: without", unchecked(r.Encode()), false}} {
 		t.Run(c.name, func(t *testing.T) {
 			unnoticed := 0
 			for i := range 8 * len(c.b) {
