@@ -30,8 +30,8 @@ func (f *pastFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 }
 
-// attributes are the attributes of an item, or of a key, as the API has them.
-type attributes map[string]json.RawMessage
+// typedItem is the attributes of an item, or of a key, as the API has them.
+type typedItem map[string]json.RawMessage
 
 // tableKeys has the keys of a table and of its indexes.
 type tableKeys struct {
@@ -79,8 +79,8 @@ func describeKeys(ctx context.Context, server *apply.Endpoint, table string) (*t
 
 // parse reads attributes of keys from arguments such as id=7, or from one in DynamoDB's
 // JSON.
-func (k *tableKeys) parse(args []string) (attributes, error) {
-	key := make(attributes)
+func (k *tableKeys) parse(args []string) (typedItem, error) {
+	key := make(typedItem)
 	if len(args) == 1 && strings.HasPrefix(args[0], "{") {
 		if err := json.Unmarshal([]byte(args[0]), &key); err != nil {
 			return nil, usageError{fmt.Errorf("the key is not in DynamoDB's JSON: %w", err)}
@@ -246,7 +246,7 @@ func (f *atFlags) get(ctx context.Context, table string, args []string, stdout, 
 		_, err := fmt.Fprintln(stdout, string(text))
 		return err
 	}
-	var reply struct{ Item attributes }
+	var reply struct{ Item typedItem }
 	if err := json.Unmarshal(text, &reply); err != nil {
 		return fmt.Errorf("read the reply of %s: %w", f.endpoint, err)
 	}
@@ -316,7 +316,7 @@ func (f *atFlags) query(ctx context.Context, table string, args []string, stdout
 }
 
 // request returns a Query for a key, or a Scan without one.
-func (k *tableKeys) request(table, index string, key attributes) (operation string, body map[string]any) {
+func (k *tableKeys) request(table, index string, key typedItem) (operation string, body map[string]any) {
 	body = map[string]any{"TableName": table}
 	if index != "" {
 		body["IndexName"] = index
@@ -325,7 +325,7 @@ func (k *tableKeys) request(table, index string, key attributes) (operation stri
 		return "Scan", body
 	}
 	var terms []string
-	names, values := make(map[string]string), make(attributes)
+	names, values := make(map[string]string), make(typedItem)
 	for i, name := range slices.Sorted(maps.Keys(key)) {
 		terms = append(terms, fmt.Sprintf("#k%d = :k%d", i, i))
 		names[fmt.Sprintf("#k%d", i)], values[fmt.Sprintf(":k%d", i)] = name, key[name]
@@ -339,7 +339,7 @@ func (k *tableKeys) request(table, index string, key attributes) (operation stri
 type revision struct {
 	SequenceNumber, EventName, Actor, Principal string
 	At                                          float64
-	OldImage, NewImage                          attributes
+	OldImage, NewImage                          typedItem
 }
 
 func historyCommand() *cobra.Command {
@@ -441,9 +441,9 @@ func (f *pastFlags) printRevision(w io.Writer, text json.RawMessage) error {
 }
 
 // printChange prints the attributes of two images that differ.
-func printChange(w io.Writer, before, after attributes) error {
+func printChange(w io.Writer, before, after typedItem) error {
 	names := make(map[string]bool)
-	for _, image := range []attributes{before, after} {
+	for _, image := range []typedItem{before, after} {
 		for name := range image {
 			names[name] = true
 		}

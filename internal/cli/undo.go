@@ -26,14 +26,14 @@ type undoPlan struct {
 	Executed  bool
 	Writes    []undoWrite
 	Conflicts []struct {
-		Key, NewImage, CurrentItem attributes
+		Key, NewImage, CurrentItem typedItem
 	}
 	AlreadyUndone    int
 	LastEvaluatedKey json.RawMessage
 }
 
 type undoWrite struct {
-	Key, Item, CurrentItem attributes
+	Key, Item, CurrentItem typedItem
 	Action                 string
 	Expired                bool
 }
