@@ -168,7 +168,7 @@ func open(t *testing.T, o stator.Options) *conformance.Server {
 			t.Errorf("close the database: %v", err)
 		}
 	})
-	if o.Keys != nil {
+	if o.Access != nil {
 		return &conformance.Server{Client: &http.Client{Transport: handlerClient{s.Handler()}}, Endpoint: "http://stator.invalid/", Sign: sign}
 	}
 	return &conformance.Server{

@@ -142,13 +142,13 @@ func newStoredKey(cmd *cobra.Command, f *keyFlags, principal, comment string) er
 	if err := f.send(cmd, "CreateAccessKey", in, &reply); err != nil {
 		return fmt.Errorf("cannot add a key on %s: %w", f.endpoint, err)
 	}
-	k := &keys.Key{AccessKey: reply.AccessKey, Secret: keys.NewSecret(reply.Secret), Principal: reply.Principal, Created: parseTime(reply.Created), Comment: reply.Comment}
+	k := &keys.Key{AccessKey: reply.AccessKey, Secret: keys.NewSecret(reply.Secret), Principal: reply.Principal, Created: storedTime(reply.Created), Comment: reply.Comment}
 	fmt.Fprintf(cmd.ErrOrStderr(), "added to the database of %s, whose servers accept it; the secret is not shown again\n", f.endpoint)
 	return printNewKey(cmd.OutOrStdout(), k, f.json)
 }
 
-// parseTime returns the time of a reply; zero if there is none.
-func parseTime(text string) time.Time {
+// storedTime returns the time of a reply; zero if there is none.
+func storedTime(text string) time.Time {
 	t, _ := time.Parse(time.RFC3339, text)
 	return t
 }
@@ -196,7 +196,7 @@ func listStoredKeys(cmd *cobra.Command, f *keyFlags) error {
 	}
 	var list []shownKey
 	for _, k := range reply.AccessKeys {
-		s := shown(&keys.Key{AccessKey: k.AccessKey, Principal: k.Principal, Created: parseTime(k.Created), Expires: parseTime(k.Expires), Comment: k.Comment})
+		s := shown(&keys.Key{AccessKey: k.AccessKey, Principal: k.Principal, Created: storedTime(k.Created), Expires: storedTime(k.Expires), Comment: k.Comment})
 		s.Source = k.Source
 		list = append(list, s)
 	}
