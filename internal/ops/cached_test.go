@@ -832,7 +832,7 @@ func TestCachedPagesAreReserved(t *testing.T) {
 		}
 		return CacheUsed(ctx), string(text)
 	}
-	room := &limitedRoom{free: 150_000} // less than a copy of the page
+	room := &freeRoom{free: 150_000} // less than a copy of the page
 	_, want := read(room)
 	if stats := c.s.cache.Stats(); stats.Entries != 0 {
 		t.Errorf("a page without memory is cached: %+v", stats)
@@ -852,20 +852,20 @@ func TestCachedPagesAreReserved(t *testing.T) {
 	}
 }
 
-// limitedRoom has some memory.
-type limitedRoom struct{ free int }
+// freeRoom has some memory.
+type freeRoom struct{ free int }
 
-func (r *limitedRoom) Reserve(bytes int) bool {
+func (r *freeRoom) Reserve(bytes int) bool {
 	if bytes > r.free {
 		return false
 	}
 	r.free -= bytes
 	return true
 }
-func (r *limitedRoom) Force(bytes int)  { r.free -= bytes }
-func (r *limitedRoom) Return(bytes int) { r.free += bytes }
-func (r *limitedRoom) Free(bytes int)   { r.free += bytes }
-func (r *limitedRoom) Commit()          {}
+func (r *freeRoom) Force(bytes int)  { r.free -= bytes }
+func (r *freeRoom) Return(bytes int) { r.free += bytes }
+func (r *freeRoom) Free(bytes int)   { r.free += bytes }
+func (r *freeRoom) Commit()          {}
 
 // The parameter group of the cluster that a server is changes its running cache.
 func TestParameterGroupsChangeTheCache(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/protocol/cbor"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A connection that waits for a request keeps little memory, whatever its requests and replies were.
@@ -32,14 +32,14 @@ func TestIdleConnectionsKeepLittleMemory(t *testing.T) {
 		c.in.Reset(c.Conn)
 	}
 	use(n.dial()) // what all connections share
-	before := n.usage()
+	before := n.processUsage()
 	for range conns {
 		use(n.dial())
 	}
 	for deadline := time.Now().Add(time.Minute); n.node.idleConns() < conns+1 && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	after := n.usage()
+	after := n.processUsage()
 	each := (after.heap - before.heap) / conns
 	t.Logf("%d bytes of each connection, its client included", each)
 	if each > size/2 {
@@ -68,7 +68,7 @@ func TestPatience(t *testing.T) {
 		{"without keys, a part of a request", open.node, false, append(hello(), 1), time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
 				defer ours.Close()
 				conn := newConn(c.node, theirs)

@@ -36,7 +36,7 @@ func TestMalformedStreams(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%d streams, seed %d", streams, seed)
 	valid := validRequests()
-	var first, last usage
+	var first, last processUsage
 	for part := range 10 {
 		var wg sync.WaitGroup
 		for worker := range 4 {
@@ -54,7 +54,7 @@ func TestMalformedStreams(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); n.node.Connections() > 0 && time.Now().Before(deadline); {
 			runtime.Gosched()
 		}
-		last = n.usage()
+		last = n.processUsage()
 		t.Logf("after %d: %s", (part+1)*(streams/10), last)
 		if part == 0 {
 			first = last
@@ -79,24 +79,24 @@ func TestMalformedStreams(t *testing.T) {
 	}
 }
 
-// usage is what the process uses.
-type usage struct {
+// processUsage is what the process uses.
+type processUsage struct {
 	heap, lists, resident int64 // bytes; resident is 0 where it is not known
 	goroutines            int
 }
 
-func (u usage) String() string {
+func (u processUsage) String() string {
 	return fmt.Sprintf("heap %.1f MB, of it attribute lists %.1f MB, resident %.1f MB, %d goroutines",
 		float64(u.heap)/1e6, float64(u.lists)/1e6, float64(u.resident)/1e6, u.goroutines)
 }
 
-func (n *nodeTest) usage() usage {
+func (n *nodeTest) processUsage() processUsage {
 	runtime.GC()
 	runtime.GC() // what finalizers and pools have freed
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	_, lists, _ := n.node.lists.size()
-	u := usage{heap: int64(m.HeapAlloc), lists: int64(lists), goroutines: runtime.NumGoroutine()}
+	u := processUsage{heap: int64(m.HeapAlloc), lists: int64(lists), goroutines: runtime.NumGoroutine()}
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := strings.Fields(string(text)); len(fields) > 1 {
 			pages, _ := strconv.ParseInt(fields[1], 10, 64)
