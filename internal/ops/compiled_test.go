@@ -196,6 +196,22 @@ func TestCompiledRequests(t *testing.T) {
 	}
 }
 
+// A name that is too long is a fault of the request, without the placeholder that nodes do not have.
+func TestCompiledNamesThatAreTooLong(t *testing.T) {
+	nodes := newTableTest(t, 0)
+	nodes.make(equivalentTable)
+	in := &api.UpdateItem{}
+	_ = wire.Decode([]byte(`{"TableName":"Orders","Key":{"id":{"S":"a"}},"UpdateExpression":"REMOVE #n","ExpressionAttributeNames":{"#n":"`+strings.Repeat("x", 65536)+`"}}`), in)
+	compile(t, in)
+	request, err := NewRequest("UpdateItem", in)
+	if err == nil {
+		_, err = nodes.s.Answer(t.Context(), request)
+	}
+	if want := "1 validation error detected: Attribute name is too large, must be less than 65536 bytes"; !strings.Contains(textOf(nil, err), want) {
+		t.Errorf("the fault is %.300s, want %s", textOf(nil, err), want)
+	}
+}
+
 func textOf(reply []byte, err error) string {
 	if fault, ok := errors.AsType[*apierror.Error](err); ok {
 		return string(wire.AppendError(nil, fault))

@@ -2,7 +2,9 @@ package expr
 
 import (
 	"encoding/binary"
+	"errors"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 )
 
@@ -75,8 +77,8 @@ func (c *nodeChecker) path(p item.Path) error {
 			}
 			continue
 		}
-		if err := item.CheckName(s.Name); err != nil {
-			return err
+		if fault, ok := errors.AsType[*apierror.Error](item.CheckName(s.Name)); ok {
+			return apierror.Request("%s", fault.Message) // a fault of the request, as in CheckNames
 		}
 	}
 	if len(p) > maxDepth {
