@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/blob"
 	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/console"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/access"
@@ -132,6 +133,10 @@ type Options struct {
 	// that say what their principals may do; requests for GET /, /livez, /readyz and /healthz need
 	// no signature. Without keys, Handler accepts any credentials. An Access is for one database.
 	Access *Access
+
+	// Console makes Handler serve the console below /console/, with the keys and policies of Access:
+	// ConsoleRead lets people see data, ConsoleWrite change it. Empty is no console.
+	Console ConsoleMode
 
 	// Region is the region that requests must be signed for if Access has policies, which
 	// name resources with their region; it defaults to DefaultRegion. Without policies all
@@ -356,6 +361,9 @@ func (n noBackground) Check(ctx context.Context) error {
 // openOn opens a database on an engine. DB.Close closes the engine, and so does
 // openOn when it fails.
 func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Clock) (*DB, error) {
+	if err := o.Console.check(); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
 	schedule, err := o.schedule()
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
@@ -423,6 +431,9 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
 	if permitted := o.permitted(); permitted != nil {
 		public = public.Permitted(permitted)
+	}
+	if o.Console != "" {
+		public = public.WithConsole(console.Mode(o.Console), programVersion())
 	}
 	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)

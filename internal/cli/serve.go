@@ -50,6 +50,7 @@ type serveFlags struct {
 	scrub         int
 	access        accessFlags
 	dax           daxFlags
+	console       string
 	audit         string
 	auditMB       int64
 	auditKeep     int
@@ -109,6 +110,9 @@ machines can reach requires that, and TLS:
 			if err := f.schedule.check(cmd); err != nil {
 				return err
 			}
+			if err := checkConsole(f.console); err != nil {
+				return err
+			}
 			if err := f.dax.check(cmd, &f); err != nil {
 				return err
 			}
@@ -144,6 +148,8 @@ machines can reach requires that, and TLS:
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	f.access.add(cmd)
 	f.dax.add(cmd)
+	flags.StringVar(&f.console, "console", "", "serve the console at /console/: read lets people see data, write change it, off is none; --console alone is read")
+	flags.Lookup("console").NoOptDefVal = string(stator.ConsoleRead)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -260,6 +266,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	announce(stderr, f, access.scheme(), listener.Addr(), db.EncryptionKeyID())
 	accelerated.announce(stderr)
+	announceConsole(stderr, consoleMode(f.console), access.scheme(), listener.Addr())
 	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })
 	defer release.Stop()
 	select {
@@ -392,6 +399,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Access, o.Region = allowedHosts(f), a.access, f.access.region
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
+	o.Console = consoleMode(f.console)
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

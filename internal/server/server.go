@@ -27,6 +27,7 @@ import (
 	"github.com/stator-db/stator/internal/audit"
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/cloudwatch"
+	"github.com/stator-db/stator/internal/console"
 	"github.com/stator-db/stator/internal/metrics"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
@@ -81,6 +82,9 @@ type Handler struct {
 	verifier *auth.Verifier // nil if signatures are not verified
 	access   *Access        // nil if there are no policies
 
+	console *console.Handler // nil without a console
+	session *auth.Signer     // the signer of all requests, if they are of a session of the console
+
 	throughCache struct{ http, dax bool } // which requests go through the cache of the service
 
 	started time.Time
@@ -108,6 +112,9 @@ const cacheHeader = "X-Stator-Cache"
 
 // ServeHTTP answers a request that net/http has read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.serveConsole(w, r) {
+		return
+	}
 	x := door.Begin(w, r)
 	defer x.End()
 	h.Answer(r.Context(), &x.Request, &x.Reply)

@@ -84,8 +84,20 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
 	x.Request.EscapedPath, x.Request.Host, x.Request.Length = r.URL.EscapedPath(), r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
-	x.Request.Remote, x.Request.Secure = addressOf(r.RemoteAddr), r.TLS != nil || r.Context().Value(secureKey{}) != nil
+	x.Request.Remote, x.Request.Secure = addressOf(r.RemoteAddr), IsSecure(r)
 	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
+	return x
+}
+
+// IsSecure reports whether a request that net/http has read arrived over TLS.
+func IsSecure(r *http.Request) bool { return r.TLS != nil || r.Context().Value(secureKey{}) != nil }
+
+// Receive returns the exchange of a POST of the API that another handler has read.
+func Receive(remote, host string, secure bool, header http.Header, body []byte) *Exchange {
+	x := exchanges.Get().(*Exchange)
+	x.Request.Method, x.Request.Path, x.Request.EscapedPath, x.Request.Host, x.Request.Length = http.MethodPost, "/", "/", host, int64(len(body))
+	x.Request.Remote, x.Request.Secure, x.Request.web = remote, secure, header
+	x.Request.whole, x.Request.hasWhole = body, true
 	return x
 }
 

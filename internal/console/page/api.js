@@ -1,0 +1,126 @@
+// Requests to the endpoint. Numbers of items are strings in them, and stay exact.
+import { signal, batch } from "./html.js";
+import { session, writing, tableNames } from "./state.js";
+
+const api = new URL("api", new URL(".", location.href)).href;
+
+/** An error that the endpoint or the console answers with. */
+export class ApiError extends Error {
+  constructor(code, message, reply) {
+    super(message || code);
+    this.code = code;
+    this.reply = reply;
+  }
+}
+
+const headers = () => ({ "X-Stator-Console": writing.value ? "write" : "read" });
+
+/**
+ * Requests that the page has sent, newest first, without their replies.
+ * @type {import("./vendor/signals.js").Signal<{operation: string, input: object, ms: number, units: number, error: string, at: Date}[]>}
+ */
+export const sent = signal([]);
+const maxSent = 50;
+
+/** Operations that the endpoint does not have. */
+const unknown = new Set();
+
+/** Whether the endpoint has an operation, as far as that is known. */
+export const knows = (operation) => !unknown.has(operation);
+
+/**
+ * Sends a request and returns the reply.
+ * @param {string} operation such as "Query", or "Stator.Name" with its service
+ * @param {object} input
+ * @param {AbortSignal} [abort]
+ */
+export async function call(operation, input = {}, abort = undefined) {
+  const target = operation.includes(".") ? operation : "DynamoDB_20120810." + operation;
+  const began = performance.now();
+  const entry = { operation, input, ms: 0, units: 0, error: "", at: new Date() };
+  try {
+    const reply = await fetch(api, {
+      method: "POST",
+      headers: { ...headers(), "X-Amz-Target": target },
+      body: JSON.stringify(input),
+      signal: abort,
+    });
+    const body = await readReply(reply);
+    entry.units = unitsOf(body);
+    return body;
+  } catch (err) {
+    entry.error = err.code || err.message;
+    if (err.code === "UnknownOperationException") unknown.add(operation);
+    throw err;
+  } finally {
+    entry.ms = performance.now() - began;
+    sent.value = [entry, ...sent.value].slice(0, maxSent);
+  }
+}
+
+async function readReply(reply) {
+  let body;
+  try {
+    body = await reply.json();
+  } catch {
+    throw new ApiError("Unreadable", `The console answered ${reply.status} without JSON. Is the server still running?`);
+  }
+  if (reply.ok) return body;
+  const code = String(body.__type ?? "Error").replace(/^.*#/, "");
+  if (code === "ConsoleSignedOut" && session.value) session.value = { ...session.value, signedIn: false };
+  throw new ApiError(code, body.message ?? body.Message ?? "", body);
+}
+
+/** The capacity units of a reply. */
+export function unitsOf(body) {
+  const one = (c) => c?.CapacityUnits ?? 0;
+  const used = body?.ConsumedCapacity;
+  return Array.isArray(used) ? used.reduce((sum, c) => sum + one(c), 0) : one(used);
+}
+
+/** Reads who has signed in. */
+export async function loadSession() {
+  session.value = await readReply(await fetch(api + "/session", { headers: headers() }));
+}
+
+/** Signs in with a key, or with the token of the command. */
+export async function signIn(credentials) {
+  session.value = await readReply(
+    await fetch(api + "/session", { method: "POST", headers: headers(), body: JSON.stringify(credentials) }),
+  );
+}
+
+export async function signOut() {
+  const reply = await readReply(await fetch(api + "/session", { method: "DELETE", headers: headers() }));
+  batch(() => {
+    writing.value = false;
+    tableNames.value = null;
+    descriptions.clear();
+    session.value = reply;
+  });
+}
+
+/** Reads the names of all tables, some hundred at a time. */
+export async function loadTables() {
+  const names = [];
+  let from;
+  do {
+    const page = await call("ListTables", from ? { ExclusiveStartTableName: from } : {});
+    names.push(...page.TableNames);
+    from = page.LastEvaluatedTableName;
+  } while (from);
+  tableNames.value = names;
+  return names;
+}
+
+const descriptions = new Map();
+
+/** The description of a table. It is kept until refresh is true. */
+export async function describe(table, refresh = false) {
+  if (refresh || !descriptions.has(table)) {
+    const asked = call("DescribeTable", { TableName: table }).then((reply) => reply.Table);
+    descriptions.set(table, asked);
+    asked.catch(() => descriptions.delete(table));
+  }
+  return descriptions.get(table);
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/console"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/keys"
+	"github.com/stator-db/stator/internal/server/door"
+)
+
+// WithConsole returns a handler that also serves a console, with the keys and policies of its API.
+// It is called last.
+func (h *Handler) WithConsole(mode console.Mode, version string) *Handler {
+	with := *h
+	with.console = console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version})
+	return &with
+}
+
+// serveConsole serves a request of the console; false if it is for something else.
+func (h *Handler) serveConsole(w http.ResponseWriter, r *http.Request) bool {
+	if h.console == nil || !strings.HasPrefix(r.URL.Path+"/", console.Base) {
+		return false
+	}
+	if door.IsSecure(r) {
+		r = r.WithContext(console.MarkSecure(r.Context()))
+	}
+	h.console.ServeHTTP(w, r)
+	return true
+}
+
+// consoleEndpoint answers the requests of the console.
+type consoleEndpoint struct{ h *Handler }
+
+// consoleRegion is the region of requests if no policies name one. It is in ARNs only.
+const consoleRegion = "us-east-1"
+
+func (e consoleEndpoint) region() string {
+	if e.h.access != nil {
+		return e.h.access.Region
+	}
+	return consoleRegion
+}
+
+// Asks returns what a person must give to sign in.
+func (e consoleEndpoint) Asks() console.SignIn {
+	if e.h.verifier == nil {
+		return console.NoSignIn
+	}
+	return console.SignInKey
+}
+
+// About returns what the page shows.
+func (e consoleEndpoint) About() console.About { return console.About{Region: e.region()} }
+
+// Identify returns the owner of a key.
+func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials) (console.Identity, error) {
+	if e.h.verifier == nil {
+		return console.Identity{}, nil
+	}
+	key := e.h.Keys().Find([]byte(c.AccessKey))
+	given := proofOf(c.Secret, c.SessionToken)
+	if want := proofOfKey(key); subtle.ConstantTimeCompare(given[:], want[:]) != 1 || key == nil || expired(key) {
+		return console.Identity{}, console.ErrCredentials
+	}
+	return console.Identity{AccessKey: key.AccessKey, Principal: key.Principal, Proof: given, Expires: key.Expires}, nil
+}
+
+// proofOf returns a digest of a secret and its session token.
+func proofOf(secret, token string) [32]byte {
+	a, b := sha256.Sum256([]byte(secret)), sha256.Sum256([]byte(token))
+	return sha256.Sum256(append(a[:], b[:]...))
+}
+
+// proofOfKey returns what proofOf returns for a key. A key that does not exist takes as long.
+func proofOfKey(key *keys.Key) [32]byte {
+	key = cmp.Or(key, new(keys.Key))
+	return proofOf(key.Secret.Reveal(), key.Token.Reveal())
+}
+
+func expired(key *keys.Key) bool { return !key.Expires.IsZero() && !time.Now().Before(key.Expires) }
+
+// Do answers a request like a signed one of somebody: with the same limits, permissions, throttling,
+// counts, traces and audit log.
+func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
+	signer := auth.Signer{AccessKey: []byte(cmp.Or(who.AccessKey, "console")), Region: e.region(), Principal: who.Principal}
+	if e.h.verifier != nil {
+		key := e.h.Keys().Find(signer.AccessKey)
+		if current := proofOfKey(key); key == nil || expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
+			return console.Reply{}, console.ErrSignedOut
+		}
+		signer.Principal = key.Principal
+	}
+	as := *e.h
+	as.session = &signer
+	header := http.Header{"X-Amz-Target": {r.Target}, "Content-Type": {typeAmazon}, "User-Agent": {r.UserAgent}}
+	if target := []byte(r.Target); ops.IsAutoScaling(target) || ops.IsDAX(target) {
+		header["Content-Type"] = []string{typeAmazon11}
+	}
+	x := door.Receive(r.Remote, r.Host, r.Secure, header, r.Body)
+	defer x.End()
+	if isStreamed(x.Request.Header("X-Amz-Target")) {
+		return console.Reply{}, apierror.UnknownOperation()
+	}
+	x.Reply.ID, x.Reply.Pending = newID(), e.h.replies
+	as.post(ctx, &x.Request, &x.Reply)
+	if x.Reply.Status == 0 {
+		return console.Reply{}, ctx.Err()
+	}
+	return console.Reply{Status: x.Reply.Status, ID: string(x.Reply.ID[:]), Body: bytes.Clone(x.Reply.Body)}, nil
+}
