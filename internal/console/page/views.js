@@ -3,4 +3,6 @@
 /** @type {{step: string, title?: string, load: () => Promise<{default: Function}>}[]} */
 export const views = [
   { step: "tables", title: "Tables", load: () => import("./tables.js") },
+  { step: "table", load: () => import("./table.js") },
+  { step: "partiql", title: "PartiQL", load: () => import("./partiql.js") },
 ];
