@@ -124,3 +124,30 @@ export async function describe(table, refresh = false) {
   }
   return descriptions.get(table);
 }
+
+const transient = ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError", "TransactionInProgressException"];
+const maxAttempts = 9;
+
+/** Sends a request again while the endpoint asks to slow down, for at most half a minute. */
+export async function callPatiently(operation, input, abort) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call(operation, input, abort);
+    } catch (err) {
+      if (!transient.includes(err.code) || attempt === maxAttempts) throw err;
+      await new Promise((resolve) => setTimeout(resolve, 50 * 2 ** attempt * (0.5 + Math.random() / 2)));
+      abort?.throwIfAborted();
+    }
+  }
+}
+
+/** Reads all pages of a Query or Scan. */
+export async function* allPages(operation, input, abort) {
+  const { Limit: _, ...rest } = input;
+  for (let from; ; ) {
+    const reply = await callPatiently(operation, { ...rest, ...(from && { ExclusiveStartKey: from }), ReturnConsumedCapacity: "TOTAL" }, abort);
+    yield reply;
+    from = reply.LastEvaluatedKey;
+    if (!from) return;
+  }
+}

@@ -147,16 +147,6 @@ export async function copy(text) {
   }
 }
 
-/** Lets the browser save text as a file. */
-export function download(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const a = document.createElement("a");
-  a.href = url;
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
-}
-
 /** Bytes with a unit. */
 export function bytes(n) {
   if (n === undefined || n === null) return "–";
