@@ -95,8 +95,19 @@ unit:
 	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 15m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
 	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
+	$(MAKE) console-test
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
+
+.PHONY: console-test console-screenshots
+CONSOLE := internal/console/browser
+console-test: ## test the console in a browser; needs chromium, and npm for axe-core and the code in JavaScript
+	@if ! command -v chromium >/dev/null; then echo "chromium is not installed, so the console is not tested in a browser" >&2; exit 0; fi; \
+	if command -v npm >/dev/null; then (cd $(CONSOLE) && npm ci --silent --ignore-scripts --no-audit --no-fund) || echo "axe-core could not be installed with npm" >&2; fi; \
+	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
+
+console-screenshots: ## make the screenshots in docs/console
+	cd $(CONSOLE) && $(GO) test -count=1 -run TestPages . -screenshots $(CURDIR)/docs/console
 
 .PHONY: drift traffic
 drift: build # compare the saved traffic of the applications' tests with their models

@@ -153,7 +153,7 @@ func TestQueries(t *testing.T) {
 
 // every has all types, with values that other consoles change.
 func every() item {
-	nested := &types.AttributeValueMemberM{Value: item{"": text("an empty name"), "deep": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("-1E-130"), &types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberB{Value: []byte{0, 255}}}}}}
+	nested := &types.AttributeValueMemberM{Value: item{"a b": text("a space"), "deep": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("-1E-130"), &types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberB{Value: []byte{0, 255}}}}}}
 	return item{
 		"id": text("<script>document.title='x'</script>"), "sort": &types.AttributeValueMemberB{Value: []byte{1, 0, 255}},
 		"marker": text("every-type"), "empty": text(""), "n38": number("12345678901234567890123456789012345678"), "small": number("0.1000000000000000055511151231257827021"), "big": number("9.9999999999999999999999999999999999999E+125"),
@@ -402,4 +402,3 @@ func TestMemory(t *testing.T) {
 		t.Errorf("the memory of the page grew from %v to %v bytes", before, after)
 	}
 }
-

@@ -1,7 +1,7 @@
 // Changes and deletes of many items: first a preview with a count, then the work with its progress.
 import { html, useEffect, useRef, useState } from "./html.js";
 import { callPatiently, allPages, unitsOf } from "./api.js";
-import { Dialog, Problem, count, units } from "./ui.js";
+import { Dialog, Problem, count, itemsText, units } from "./ui.js";
 import { keyNames, keyOf } from "./schema.js";
 import { summary, attribute, valueFault } from "./values.js";
 import { Placeholders, scalar } from "./request.js";
@@ -96,7 +96,7 @@ function Bulk({ table, request, items, title, verb, edits, onClose }) {
     <div class="form bulk">
       <${Problem} error=${error} />
       ${edits && !work && html`<${ChangeForm} change=${change} onChange=${setChange} />`}
-      <p class="counted" role="status"><strong>${count(found.matching)}</strong> ${selection ? "selected" : "matching"} items${!found.whole ? ", still counting …" : ""}
+      <p class="counted" role="status"><strong>${count(found.matching)}</strong> ${selection ? "selected" : "matching"} ${found.matching === 1 ? "item" : "items"}${!found.whole ? ", still counting …" : ""}
         ${!selection && html`<span class="hint"> counted with ${units(found.units)}</span>`}</p>
       ${found.sample.length > 0 && !work && html`<div class="scroll"><table class="list"><caption class="hint">The first ${found.sample.length}</caption>
         <tbody>${found.sample.map((item) => html`<tr>${keyNames(table).map((k) => html`<td class="mono">${summary(attribute(item, k), 60)}</td>`)}<td class="mono hint">${others(table, item)}</td></tr>`)}</tbody></table></div>`}
@@ -108,7 +108,7 @@ function Bulk({ table, request, items, title, verb, edits, onClose }) {
         ${!work && fault && change.path && html`<span class="invalid">${fault}</span>`}
         ${!work && found.matching > 1 && html`<label>Type ${found.matching} to confirm <input class="confirm" value=${typed} inputmode="numeric" onInput=${(e) => setTyped(e.target.value.trim())} /></label>`}
         ${work && !work.over ? html`<button type="button" onClick=${() => abort.current.abort()}>Stop</button>` : html`<button type="button" onClick=${() => onClose(!!work)}>${work ? "Close" : "Cancel"}</button>`}
-        ${!work && html`<button type="button" class="danger start" disabled=${!found.whole || !make || found.matching === 0 || !confirmed} onClick=${start}>${verb} ${count(found.matching)} items</button>`}
+        ${!work && html`<button type="button" class="danger start" disabled=${!found.whole || !make || found.matching === 0 || !confirmed} onClick=${start}>${verb} ${itemsText(found.matching)}</button>`}
       </div>
     </div>
   <//>`;

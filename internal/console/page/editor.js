@@ -43,7 +43,7 @@ function Form({ table, shown, onClose, onShow }) {
   const keys = keyNames(table);
 
   const edited = useMemo(() => {
-    if (text === null) return hasFault(root) || root.parts.some((p) => p.name === "") ? { fault: faultText(root) } : { item: valueOf(root).M };
+    if (text === null) return hasFault(root) ? { fault: nodeFault(root) || "A value is not valid." } : { item: valueOf(root).M };
     try {
       const parsed = JSON.parse(text);
       const fault = itemFault(parsed);
@@ -114,10 +114,6 @@ function inOrder(table, root) {
   const keys = keyNames(table);
   const rank = (p) => (keys.includes(p.name) ? keys.indexOf(p.name) : keys.length);
   return { ...root, parts: [...root.parts].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) };
-}
-
-function faultText(root) {
-  return root.parts.some((p) => p.name === "") ? "An attribute needs a name." : nodeFault(root) || "A value is not valid.";
 }
 
 /** The request that saves an item, or null if nothing was changed. */

@@ -48,6 +48,7 @@ export function valueOf(node) {
 export function nodeFault(node) {
   if (node.type === "M") {
     const names = node.parts.map((p) => p.name);
+    if (names.includes("")) return "An attribute needs a name.";
     const twice = names.find((n, i) => names.indexOf(n) !== i);
     return twice === undefined ? "" : `The name ${JSON.stringify(twice)} is used twice.`;
   }

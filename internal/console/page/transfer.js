@@ -1,7 +1,7 @@
 // Export and import of items as files.
 import { html, useRef, useState } from "./html.js";
 import { allPages, callPatiently, unitsOf } from "./api.js";
-import { Dialog, Problem, count, units } from "./ui.js";
+import { Dialog, Problem, count, itemsText, units } from "./ui.js";
 import { keyNames } from "./schema.js";
 import { attribute, summary } from "./values.js";
 import { Placeholders } from "./request.js";
@@ -126,14 +126,14 @@ export function Import({ table, onClose }) {
         <${FormatChoice} value=${format} onChange=${setFormat} />
         <label><input type="checkbox" checked=${replace} onChange=${(e) => setReplace(e.target.checked)} /> replace items that exist</label>`}
       ${read?.fault && html`<p class="invalid" role="alert">${read.fault}</p>`}
-      ${read?.items && !work && html`<p class="counted" role="status"><strong>${count(read.items.length)}</strong> items in ${source.name || "the text"}</p>
+      ${read?.items && !work && html`<p class="counted" role="status"><strong>${itemsText(read.items.length)}</strong> in ${source.name || "the text"}</p>
         <div class="scroll"><table class="list"><caption class="hint">The first ${Math.min(10, read.items.length)}</caption><tbody>${read.items.slice(0, 10).map((item) => html`<tr>
           ${keyNames(table).map((k) => html`<td class="mono">${summary(attribute(item, k), 60)}</td>`)}<td class="hint">${Object.keys(item).length} attributes</td></tr>`)}</tbody></table></div>`}
       ${work && html`<p role="status" class="result"><strong>${count(work.written)}</strong> written, <strong>${count(work.skipped)}</strong> skipped because they exist, ${units(work.units)}${work.over ? "." : " …"}</p>
         <progress max=${read?.items?.length || 1} value=${work.written + work.skipped} aria-label="Progress"></progress>`}
       <div class="dialog-foot">
         ${work && !work.over ? html`<button type="button" onClick=${() => abort.current.abort()}>Stop</button>` : html`<button type="button" onClick=${close}>${work ? "Close" : "Cancel"}</button>`}
-        ${!work && html`<button type="button" class="primary start" disabled=${!read?.items?.length} onClick=${start}>Import${read?.items ? ` ${count(read.items.length)} items` : ""}</button>`}
+        ${!work && html`<button type="button" class="primary start" disabled=${!read?.items?.length} onClick=${start}>Import${read?.items ? ` ${itemsText(read.items.length)}` : ""}</button>`}
       </div>
     </div>
   <//>`;

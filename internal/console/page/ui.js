@@ -162,5 +162,8 @@ export function bytes(n) {
 /** A count with separators. */
 export const count = (n) => (n === undefined || n === null ? "–" : n.toLocaleString("en"));
 
+/** A count of items. */
+export const itemsText = (n) => `${count(n)} ${n === 1 ? "item" : "items"}`;
+
 /** Capacity units, with at most one digit after the point. */
 export const units = (n) => (Math.round(n * 10) / 10).toLocaleString("en") + (n === 1 ? " unit" : " units");

@@ -94,7 +94,7 @@ export function valueFault(value, at) {
       return firstFault(inner.map((v, i) => () => valueFault(v, `${at}[${i}]`)));
     case "M":
       if (inner === null || typeof inner !== "object" || Array.isArray(inner)) return `${at}: M must be an object.`;
-      return firstFault(Object.keys(inner).map((k) => () => valueFault(inner[k], `${at}.${k}`)));
+      return firstFault(Object.keys(inner).map((k) => () => (k === "" ? `${at}: an attribute needs a name.` : valueFault(inner[k], `${at}.${k}`))));
   }
   return `${at} has the type ${type}, which does not exist.`;
 }

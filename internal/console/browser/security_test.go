@@ -1,0 +1,153 @@
+package browser
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/stator-db/stator"
+)
+
+// attack tries what a hostile page can do to a server, and returns what it has got.
+const attack = `async (base) => {
+  const got = [];
+  const body = JSON.stringify({ TableName: "Secrets" });
+  const target = { "X-Amz-Target": "DynamoDB_20120810.Scan" };
+  const tries = {
+    "read, simple": () => fetch(base + "api", { method: "POST", body }),
+    "read, with cookies": () => fetch(base + "api", { method: "POST", body, credentials: "include" }),
+    "read, our header": () => fetch(base + "api", { method: "POST", body, credentials: "include", headers: { ...target, "X-Stator-Console": "write" } }),
+    "read, opaque": () => fetch(base + "api", { method: "POST", body, mode: "no-cors", credentials: "include", headers: { "Content-Type": "text/plain" } }),
+    "delete, text": () => fetch(base + "api", { method: "POST", mode: "no-cors", body: '{"TableName":"Secrets"}', headers: { "X-Amz-Target": "DynamoDB_20120810.DeleteTable" } }),
+    session: () => fetch(base + "api/session", { credentials: "include" }),
+    "sign out": () => fetch(base + "api/session", { method: "DELETE", credentials: "include" }),
+  };
+  for (const [name, attempt] of Object.entries(tries)) {
+    try {
+      const reply = await attempt();
+      const text = reply.type === "opaque" ? "" : await reply.text();
+      if (reply.ok || text.includes("hidden") || text.includes("signIn")) got.push(name + ": " + reply.status + " " + text.slice(0, 80));
+    } catch {} // refused
+  }
+  const frame = document.createElement("iframe");
+  frame.src = base;
+  document.body.append(frame);
+  await new Promise((r) => { frame.onload = r; setTimeout(r, 1000); });
+  try { if (frame.contentDocument?.body?.innerText.includes("Secrets")) got.push("a frame"); } catch {}
+  if (frames.length && frame.contentWindow.length === undefined) got.push("a window");
+  await new Promise((r) => { const s = document.createElement("script"); s.onload = () => { got.push("a script"); r(); }; s.onerror = r; s.src = base + "api/session"; document.body.append(s); });
+  return got.join("\n");
+}`
+
+// A page on another origin cannot read or do anything, not even under a name that resolves to the server.
+func TestHostilePages(t *testing.T) {
+	s := serve(t, nil)
+	s.create(t, "Secrets", "id S")
+	s.put(t, "Secrets", item{"id": text("hidden")})
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><title>evil</title><body>evil</body>")
+	}))
+	defer evil.Close()
+	port := s.url[strings.LastIndex(s.url, ":"):]
+	evilPort := evil.URL[strings.LastIndex(evil.URL, ":"):]
+	for name, at := range map[string]struct{ page, base string }{
+		"another port":          {evil.URL, s.url + "/console/"},
+		"another host":          {"http://evil.example" + evilPort, s.url + "/console/"},
+		"a name of the server":  {"http://evil.example" + evilPort, "http://rebound.example" + port + "/console/"},
+		"the name is rebound":   {"http://rebound.example" + evilPort, "http://rebound.example" + port + "/console/"},
+		"localhost by its name": {"http://localhost" + evilPort, s.url + "/console/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &tab{T: t, ctx: newTab(t), url: at.page}
+			if err := chromedp.Do(b.ctx, chromedp.Navigate(at.page), chromedp.WaitReady(chromedp.CSS("body"))); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.run(`return (`+attack+`)($1)`, at.base); got != "" {
+				t.Errorf("the page has got: %s", got)
+			}
+		})
+	}
+	// With DNS rebinding the page has the origin of the server itself.
+	b := &tab{T: t, ctx: newTab(t)}
+	if err := chromedp.Do(b.ctx, chromedp.Navigate("http://rebound.example"+port+"/console/"), chromedp.WaitReady(chromedp.CSS("body"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.run(`return document.body.innerText`); !strings.Contains(got, "requests for this host are rejected") {
+		t.Errorf("under another name the console answers %q", got)
+	}
+	if got := b.run(`const r = await fetch("/console/api", { method: "POST", body: "{}", headers: { "X-Stator-Console": "write", "X-Amz-Target": "DynamoDB_20120810.ListTables" } }).catch(() => ({ ok: false })); return r.ok ? "yes" : "";`); got != "" {
+		t.Error("under another name the console answers requests")
+	}
+	if got := s.get(t, "Secrets", `{"id":{"S":"hidden"}}`); !strings.Contains(got, "hidden") {
+		t.Errorf("the item is %s", got)
+	}
+}
+
+// People sign in with a key, may do what its policies allow, and are signed out when it is revoked.
+func TestSignIn(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const one = "  - accessKey: %s\n    secret: %s\n    principal: arn:aws:iam::000000000000:user/%s\n"
+	keysPath := write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada")+fmt.Sprintf(one, "BOBKEY", "bob-secret-0123456789", "bob"))
+	policies := write("policies.yaml", `principals:
+  - arn: arn:aws:iam::000000000000:user/ada
+    policies:
+      - Version: "2012-10-17"
+        Statement: [{Effect: Allow, Action: "dynamodb:*", Resource: "*"}]
+  - arn: arn:aws:iam::000000000000:user/bob
+    policies:
+      - Version: "2012-10-17"
+        Statement: [{Effect: Allow, Action: ["dynamodb:ListTables"], Resource: "*"}]
+`)
+	var k *stator.Keys
+	var p *stator.Policies
+	s := serve(t, func(o *stator.Options) {
+		var err error
+		if k, err = stator.OpenKeys(keysPath, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		if p, err = stator.OpenPolicies(policies); err != nil {
+			t.Fatal(err)
+		}
+		o.Keys, o.Policies = k, p
+	})
+	b := s.open(t, "")
+	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "wrong"); await t.click("button", "Sign in"); await t.has("This key is not valid");
+		await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); await t.has("No tables yet");
+		if (document.cookie !== "") throw new Error("scripts can read the cookie");
+		await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Mine"); await t.fill("dialog .columns input", "id"); await t.click("dialog button.primary", "Create table"); await t.has("No items match");
+		await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "BOBKEY"); await t.fill("input[name=secret]", "bob-secret-0123456789"); await t.click("button", "Sign in");
+		await t.go("#/table/Mine/items"); await t.has("AccessDeniedException");`)
+	write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada"))
+	if _, err := stator.ReloadAccess(k, p); err != nil {
+		t.Fatal(err)
+	}
+	b.run(`await t.go("#/tables"); await t.el("input[name=accessKey]");`)
+}
+
+// A console that only reads shows no way to change something, and accepts none.
+func TestReadOnly(t *testing.T) {
+	s := serve(t, func(o *stator.Options) { o.Console = stator.ConsoleRead })
+	s.create(t, "Notes", "id S")
+	s.put(t, "Notes", item{"id": text("1")})
+	b := s.open(t, "#/table/Notes/items")
+	if got := b.run(`await t.rows(1); await t.has("read-only"); if (t.all("button", "New item").length) throw new Error("there is a button for new items");
+		const r = await fetch("api", { method: "POST", headers: { "X-Stator-Console": "write", "X-Amz-Target": "DynamoDB_20120810.DeleteTable" }, body: '{"TableName":"Notes"}' }); return r.status;`); got != "403" {
+		t.Errorf("deleting a table is answered with %s", got)
+	}
+}
