@@ -80,8 +80,8 @@ func TestPages(t *testing.T) {
 				if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(390, 844)); err != nil {
 					t.Fatal(err)
 				}
-				if width := b.run(`await t.rest(); return document.documentElement.scrollWidth`); width != "390" {
-					t.Errorf("on a phone the page is %s pixels wide: %s", width, b.run(widest))
+				if width, _ := strconv.Atoi(b.run(`await t.rest(); return document.documentElement.scrollWidth`)); width == 0 || width > 390 {
+					t.Errorf("on a phone the page is %d pixels wide: %s", width, b.run(widest))
 				}
 				if *shots != "" && theme == "light" && (p.name == "items" || p.name == "item") {
 					png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
