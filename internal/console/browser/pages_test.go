@@ -62,13 +62,7 @@ func TestPages(t *testing.T) {
 				}
 				b.run(`await t.go($1); `+p.steps+` await t.rest(); document.activeElement?.blur();`, p.hash)
 				if *shots != "" {
-					png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(filepath.Join(*shots, p.name+"-"+theme+".png"), png, 0o644); err != nil { //nolint:gosec // it is public
-						t.Fatal(err)
-					}
+					b.photograph(p.name + "-" + theme)
 				}
 				if axe != nil {
 					faults := b.run(string(axe) + `; const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
@@ -84,16 +78,25 @@ func TestPages(t *testing.T) {
 					t.Errorf("on a phone the page is %d pixels wide: %s", width, b.run(widest))
 				}
 				if *shots != "" && theme == "light" && (p.name == "items" || p.name == "item") {
-					png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(filepath.Join(*shots, p.name+"-phone.png"), png, 0o644); err != nil { //nolint:gosec // it is public
-						t.Fatal(err)
-					}
+					b.photograph(p.name + "-phone")
 				}
 			})
 		}
+	}
+}
+
+// photograph writes a screenshot.
+func (b *tab) photograph(name string) {
+	b.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		text, err = shrink(text)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*shots, name+".png"), text, 0o644) //nolint:gosec // it is public
+	}
+	if err != nil {
+		b.Fatal(err)
 	}
 }
 

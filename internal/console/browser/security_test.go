@@ -102,18 +102,13 @@ func TestSignIn(t *testing.T) {
 		}
 		return path
 	}
-	const one = "  - accessKey: %s\n    secret: %s\n    principal: arn:aws:iam::000000000000:user/%s\n"
+	const one = "  - access_key: %s\n    secret: %s\n    principal: arn:aws:iam::000000000000:user/%s\n"
 	keysPath := write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada")+fmt.Sprintf(one, "BOBKEY", "bob-secret-0123456789", "bob"))
-	policies := write("policies.yaml", `principals:
-  - arn: arn:aws:iam::000000000000:user/ada
-    policies:
-      - Version: "2012-10-17"
-        Statement: [{Effect: Allow, Action: "dynamodb:*", Resource: "*"}]
-  - arn: arn:aws:iam::000000000000:user/bob
-    policies:
-      - Version: "2012-10-17"
-        Statement: [{Effect: Allow, Action: ["dynamodb:ListTables"], Resource: "*"}]
-`)
+	const policy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "%s", "Resource": "*"}]}`
+	write("ada.json", fmt.Sprintf(policy, "dynamodb:*"))
+	write("bob.json", fmt.Sprintf(policy, "dynamodb:ListTables"))
+	const principal = "  - arn: arn:aws:iam::000000000000:user/%[1]s\n    policies: [%[1]s.json]\n"
+	policies := write("policies.yaml", "principals:\n"+fmt.Sprintf(principal, "ada")+fmt.Sprintf(principal, "bob"))
 	var k *stator.Keys
 	var p *stator.Policies
 	s := serve(t, func(o *stator.Options) {
