@@ -39,20 +39,20 @@ func (e *fakeEndpoint) Do(_ context.Context, who Identity, r Request) (Reply, er
 	return Reply{Status: 200, Body: []byte(`{}`)}, nil
 }
 
-type rig struct {
+type consoleRig struct {
 	*Handler
 	endpoint *fakeEndpoint
 	now      time.Time
 }
 
-func newRig(signIn SignIn, mode Mode) *rig {
-	r := &rig{endpoint: &fakeEndpoint{signIn: signIn}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+func newRig(signIn SignIn, mode Mode) *consoleRig {
+	r := &consoleRig{endpoint: &fakeEndpoint{signIn: signIn}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r.Handler = New(Options{Endpoint: r.endpoint, Mode: mode, Now: func() time.Time { return r.now }, AcceptsHost: func(host string) bool { return host == "127.0.0.1:8000" }})
 	return r
 }
 
 // send sends a request of our own page, after change.
-func (r *rig) send(method, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+func (r *consoleRig) send(method, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	q := httptest.NewRequest(method, "http://127.0.0.1:8000/console/"+path, strings.NewReader(body))
 	q.RemoteAddr = "127.0.0.1:5000"
 	q.Header.Set(Header, "read")
@@ -185,7 +185,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func (r *rig) signInAs(t *testing.T, secret string, change func(*http.Request)) (*http.Cookie, int) {
+func (r *consoleRig) signInAs(t *testing.T, secret string, change func(*http.Request)) (*http.Cookie, int) {
 	t.Helper()
 	w := r.send("POST", "api/session", `{"accessKey":"ada","secret":"`+secret+`"}`, change)
 	if cookies := w.Result().Cookies(); len(cookies) == 1 {

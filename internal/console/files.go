@@ -28,11 +28,11 @@ type files struct {
 
 type loadedFiles struct {
 	prefix string // of the paths of all files but the document
-	byPath map[string]*file
-	page   *file
+	byPath map[string]*pageFile
+	page   *pageFile
 }
 
-type file struct {
+type pageFile struct {
 	contentType   string
 	plain, packed []byte
 }
@@ -40,7 +40,7 @@ type file struct {
 func newFiles() *files { return &files{load: sync.OnceValue(loadFiles)} }
 
 func loadFiles() *loadedFiles {
-	l := &loadedFiles{byPath: make(map[string]*file)}
+	l := &loadedFiles{byPath: make(map[string]*pageFile)}
 	digest := sha256.New()
 	var html []byte
 	err := fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {
@@ -84,12 +84,12 @@ func contentTypeOf(name string) string {
 	return ""
 }
 
-func newFile(contentType string, text []byte) *file {
+func newFile(contentType string, text []byte) *pageFile {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
 	_, _ = z.Write(text)                                       // memory does not fail
 	_ = z.Close()
-	return &file{contentType: contentType, plain: text, packed: packed.Bytes()}
+	return &pageFile{contentType: contentType, plain: text, packed: packed.Bytes()}
 }
 
 // serve serves a file by its path below Base.
@@ -111,7 +111,7 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name string) {
 
 func (f *files) servePage(w http.ResponseWriter, r *http.Request) { f.load().page.send(w, r) }
 
-func (f *file) send(w http.ResponseWriter, r *http.Request) {
+func (f *pageFile) send(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "not allowed", http.StatusMethodNotAllowed)
 		return

@@ -50,16 +50,16 @@ func foreign(w http.ResponseWriter) {
 	http.Error(w, "requests of other pages than the console are rejected", http.StatusForbidden)
 }
 
-type secureKey struct{}
+type overTLSKey struct{}
 
 // MarkSecure marks the context of requests that arrive over TLS, for servers whose requests do
 // not say so themselves.
 func MarkSecure(ctx context.Context) context.Context {
-	return context.WithValue(ctx, secureKey{}, true)
+	return context.WithValue(ctx, overTLSKey{}, true)
 }
 
 // isSecure reports whether a request arrived over TLS.
-func isSecure(r *http.Request) bool { return r.TLS != nil || r.Context().Value(secureKey{}) != nil }
+func isSecure(r *http.Request) bool { return r.TLS != nil || r.Context().Value(overTLSKey{}) != nil }
 
 func scheme(r *http.Request) string {
 	if isSecure(r) {

@@ -20,8 +20,8 @@ const (
 // maxSessions bounds the memory of sessions. The one that was idle longest ends first.
 const maxSessions = 1000
 
-// session is somebody who has signed in.
-type session struct {
+// signedIn is somebody who has signed in.
+type signedIn struct {
 	who           Identity
 	created, used time.Time
 }
@@ -31,11 +31,11 @@ type sessions struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	byID map[[32]byte]*session
+	byID map[[32]byte]*signedIn
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, byID: make(map[[32]byte]*session)}
+	return &sessions{now: now, byID: make(map[[32]byte]*signedIn)}
 }
 
 // begin returns the secret of a new session.
@@ -49,7 +49,7 @@ func (s *sessions) begin(who Identity) string {
 	if len(s.byID) >= maxSessions {
 		s.endOldest(now)
 	}
-	s.byID[sha256.Sum256([]byte(secret))] = &session{who: who, created: now, used: now}
+	s.byID[sha256.Sum256([]byte(secret))] = &signedIn{who: who, created: now, used: now}
 	return secret
 }
 
@@ -89,7 +89,7 @@ func (s *sessions) find(secret string) (Identity, bool) {
 	return one.who, true
 }
 
-func (s *session) over(now time.Time) bool {
+func (s *signedIn) over(now time.Time) bool {
 	expires := s.who.Expires
 	return now.Sub(s.used) >= idleTime || now.Sub(s.created) >= sessionTime || !expires.IsZero() && !now.Before(expires)
 }
