@@ -332,11 +332,11 @@ func TestTransfer(t *testing.T) {
 		if format == "csv" && !strings.Contains(exported, "'=1+1") {
 			t.Errorf("CSV has a formula: %s", exported)
 		}
-		b.run(`await t.go("#/table/" + $1 + "/items"); await t.rows(0); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.fill("dialog textarea", $2);
-			await t.has("2 items in the text"); if (t.all("dialog input:checked")[0].value !== $3) throw new Error("the format is taken for " + t.all("dialog input:checked")[0].value);
+		b.run(`await t.go("#/table/" + $1 + "/items"); await t.rows(0); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.choose("dialog input[type=file]", $4, $2);
+			await t.has("2 items in " + $4); if (t.all("dialog input:checked")[0].value !== $3) throw new Error("the format is taken for " + t.all("dialog input:checked")[0].value);
 			await t.click("dialog .start", "Import 2 items"); await t.has("2 written, 0 skipped"); await t.click("dialog button", "Close"); await t.rows(2);
-			document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.fill("dialog textarea", $2); await t.click("dialog .start", "Import 2 items"); await t.has("0 written, 2 skipped"); await t.click("dialog button", "Close");
-			document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.fill("dialog textarea", $2); await t.fill("dialog label input[type=checkbox]", true); await t.click("dialog .start", "Import 2 items"); await t.has("2 written, 0 skipped"); await t.click("dialog button", "Close");`, to, exported, format)
+			document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.choose("dialog input[type=file]", $4, $2); await t.click("dialog .start", "Import 2 items"); await t.has("0 written, 2 skipped"); await t.click("dialog button", "Close");
+			document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.choose("dialog input[type=file]", $4, $2); await t.fill("dialog label input[type=checkbox]", true); await t.click("dialog .start", "Import 2 items"); await t.has("2 written, 0 skipped"); await t.click("dialog button", "Close");`, to, exported, format, map[bool]string{true: "items.csv", false: "items.json"}[format == "csv"])
 		for _, want := range []item{every(), formula} {
 			key := func(v types.AttributeValue) string {
 				return base64.StdEncoding.EncodeToString(v.(*types.AttributeValueMemberB).Value)
@@ -388,7 +388,7 @@ func TestMemory(t *testing.T) {
 		}
 		return bytes, rows
 	}
-	b.run(`window.gc ??= undefined; document.querySelector(".options").open = true; await t.fill(".options select", "500"); await t.click("button.primary", "Run"); await t.rows(500);`)
+	b.run(`window.gc ??= undefined; (await t.el(".options")).open = true; await t.fill(".options select", "500"); await t.click("button.primary", "Run"); await t.rows(500);`)
 	before, rows := measure()
 	if rows > 80 {
 		t.Errorf("the grid has %v rows", rows)

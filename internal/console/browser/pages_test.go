@@ -113,7 +113,7 @@ func TestKeyboard(t *testing.T) {
 	b.run(`await t.until(() => !t.all("dialog").length, "the help to close");`)
 	b.keys("/")
 	b.keys("not")
-	b.run(`await t.until(() => document.activeElement.value === "not"); document.querySelector("td a").focus();`)
+	b.run(`await t.until(() => document.activeElement.value === "not", "the search"); document.querySelector("td a").focus();`)
 	b.keys("\r")
 	b.run(`await t.rows(1); document.querySelector(".grid").focus();`)
 	b.keys("\r")

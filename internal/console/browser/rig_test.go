@@ -18,9 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/stator-db/stator"
 )
@@ -130,7 +132,7 @@ func (s *server) orders(t *testing.T, n int) {
 	var batch []types.WriteRequest
 	for i := range n {
 		batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: item{
-			"customer": text(fmt.Sprintf("c-%03d", i%7)), "placed": text(fmt.Sprintf("2026-%02d-%02dT10:%02d:00Z", 1+i%12, 1+i/12%28, i%60)),
+			"customer": text(fmt.Sprintf("c-%03d", i%7)), "placed": text(fmt.Sprintf("2026-%02d-%02dT%02d:%02d:00Z", 1+i%12, 1+i/12%28, 10+i/1680, i%60)),
 			"status": text([]string{"open", "paid", "shipped"}[i%3]), "total": number(fmt.Sprintf("%d.%02d", 10+i*7%90, i%100)), "name": text([]string{"Ada", "Grace", "Edsger", "Barbara"}[i%4]),
 			"lines": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberM{Value: item{"sku": text(fmt.Sprintf("sku-%d", i%50)), "n": number("2")}}}},
 			"tags":  &types.AttributeValueMemberSS{Value: []string{"eu", []string{"gift", "b2b"}[i%2]}},
@@ -176,6 +178,13 @@ const steps = `window.t ??= {
     e.focus();
     if (e.type === "checkbox") e.checked = value; else e.value = value;
     e.dispatchEvent(new Event("input", { bubbles: true }));
+    e.dispatchEvent(new Event("change", { bubbles: true }));
+    await t.rest();
+  },
+  async choose(sel, name, text) {
+    const e = await t.el(sel), chosen = new DataTransfer();
+    chosen.items.add(new File([text], name));
+    e.files = chosen.files;
     e.dispatchEvent(new Event("change", { bubbles: true }));
     await t.rest();
   },
@@ -233,9 +242,14 @@ func (b *tab) run(script string, args ...any) string {
 	return v
 }
 
-// keys presses keys.
+// keys presses keys. Browsers send raw events before the character, which is not typed if a page handles them.
 func (b *tab) keys(keys string, opts ...chromedp.KeyOption) {
 	b.Helper()
+	opts = append(opts, func(p *input.DispatchKeyEventParams) {
+		if p.Type == kb.KeyDown {
+			p.Type = "rawKeyDown"
+		}
+	})
 	if err := chromedp.Do(b.ctx, chromedp.KeyEvent(keys, opts...)); err != nil {
 		b.Fatal(err)
 	}

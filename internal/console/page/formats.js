@@ -52,7 +52,7 @@ export function parseCSV(table, text) {
   const keyTypes = Object.fromEntries([...hash, ...range].map((k) => [k.name, k.type]));
   const columns = (rows.shift() ?? []).map(({ text: head }) => {
     const plain = unguard(head);
-    const [, name, type] = /^(.*) \((S|N|B|BOOL|JSON)\)$/s.exec(plain) ?? [null, plain, keyTypes[plain] ?? "S"];
+    const [, name, type] = /^(.*) \((S|N|B|BOOL|JSON)\)$/s.exec(plain) ?? [null, plain, attribute(keyTypes, plain) ?? "S"];
     return { name, type };
   });
   return rows.map((cells, n) => {

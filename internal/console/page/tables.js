@@ -4,6 +4,7 @@ import { link, tableNames, mayWrite, writing, session } from "./state.js";
 import { loadTables, describe } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
 import { keysOf } from "./schema.js";
+import { attribute } from "./values.js";
 
 const maxDescribed = 100; // descriptions that are read for one view of the list
 const atOnce = 4;
@@ -20,7 +21,7 @@ export default function Tables() {
   const shown = names.slice(0, maxDescribed);
   useEffect(() => {
     let over = false;
-    const waiting = shown.filter((n) => !described[n]);
+    const waiting = shown.filter((n) => !Object.hasOwn(described, n));
     const next = async () => {
       for (let name; !over && (name = waiting.shift()); ) {
         const table = await describe(name, true).catch((err) => ({ problem: err.code ?? err.message }));
@@ -54,7 +55,7 @@ export default function Tables() {
     ${names.length > 0 && html`<div class="scroll"><table class="list">
       <thead><tr><th scope="col">Name</th><th scope="col">Partition key</th><th scope="col">Sort key</th><th scope="col">Indexes</th>
         <th scope="col">Capacity</th><th scope="col" class="number">Items</th><th scope="col" class="number">Size</th><th scope="col">Status</th></tr></thead>
-      <tbody>${shown.map((name) => html`<${Row} key=${name} name=${name} table=${described[name]} />`)}</tbody>
+      <tbody>${shown.map((name) => html`<${Row} key=${name} name=${name} table=${attribute(described, name)} />`)}</tbody>
     </table></div>`}
     ${names.length > shown.length && html`<p class="hint">${count(names.length - shown.length)} more tables: search for a part of their name.</p>`}
     ${Creating && html`<${Creating} onClose=${(made) => { setCreating(null); if (made) reload(); }} />`}`;
