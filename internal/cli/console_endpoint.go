@@ -99,7 +99,7 @@ func isLoopbackName(host string) bool {
 // open returns the endpoint of the flags.
 func (f *consoleFlags) open(ctx context.Context) (*remoteEndpoint, error) {
 	u, err := url.Parse(f.endpoint)
-	if f.endpoint == "" || err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
 	}
 	e := &remoteEndpoint{url: u, client: serverClient(time.Minute), aws: strings.HasSuffix(u.Hostname(), ".amazonaws.com")}

@@ -135,7 +135,7 @@ func New(o Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if r.Host == "" || !h.o.AcceptsHost(r.Host) {
-		http.Error(w, "requests for this host are rejected; stator serve --allow-host allows it", http.StatusForbidden)
+		http.Error(w, "requests for this host are rejected: open the address that was printed, or allow the host with stator serve --allow-host", http.StatusForbidden)
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(Base, "/"))
@@ -203,7 +203,7 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 	if !reads(target, body) {
 		switch {
 		case h.o.Mode != ReadWrite:
-			fault(w, http.StatusForbidden, "ConsoleReadOnly", "This console only reads: start it with --console=write to change something.")
+			fault(w, http.StatusForbidden, "ConsoleReadOnly", "This console only reads: start stator serve with --console=write, or stator console with --mode write, to change something.")
 			return
 		case r.Header.Get(Header) != string(ReadWrite):
 			fault(w, http.StatusForbidden, "ConsoleReadOnly", "Changes are switched off: switch them on at the top of the page.")

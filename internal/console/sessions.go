@@ -152,7 +152,11 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	who, err := h.o.Endpoint.Identify(r.Context(), given)
 	switch {
 	case errors.Is(err, ErrCredentials):
-		fault(w, http.StatusUnauthorized, "ConsoleSignedOut", "This key is not valid: check the access key, the secret, and the session token of a temporary key.")
+		message := "This key is not valid: check the access key, the secret, and the session token of a temporary key."
+		if h.o.Endpoint.Asks() == SignInToken {
+			message = "This token is not valid: open the address that stator console has printed."
+		}
+		fault(w, http.StatusUnauthorized, "ConsoleSignedOut", message)
 		return
 	case err != nil:
 		fault(w, http.StatusBadGateway, "EndpointUnreachable", err.Error())

@@ -19,6 +19,7 @@ import (
 
 // Tables are listed, created with indexes, changed and deleted.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.create(t, "Devices", "id N")
 	b := s.open(t, "")
@@ -55,6 +56,7 @@ func TestTables(t *testing.T) {
 
 // The builder makes the request that it shows, says whether it is a scan and what it has cost, and pages by keys.
 func TestQueries(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.orders(t, 240)
 	b := s.open(t, "#/table/Orders/items")
@@ -193,6 +195,7 @@ func stored(t *testing.T, dir, marker string) []byte {
 
 // An item with every type that is edited and saved is stored as an SDK would have written it.
 func TestEditorIsExact(t *testing.T) {
+	t.Parallel()
 	bySDK, byConsole := t.TempDir(), t.TempDir()
 	in := func(dir string) func(*stator.Options) { return func(o *stator.Options) { o.Dir, o.ScrubRate = dir, 0 } }
 	before, after := every(), every()
@@ -244,6 +247,7 @@ func TestEditorIsExact(t *testing.T) {
 
 // An item that somebody else has changed is not overwritten; changes of other attributes are kept.
 func TestConflicts(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.create(t, "Notes", "id S")
 	s.put(t, "Notes", item{"id": text("1"), "title": text("old"), "body": text("text")})
@@ -274,6 +278,7 @@ func TestConflicts(t *testing.T) {
 
 // Many items are changed and deleted after a preview with their count.
 func TestBulk(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.orders(t, 120)
 	b := s.open(t, "#/table/Orders/items")
@@ -318,6 +323,7 @@ func firstKey(t *testing.T, s *server) item {
 
 // Items that are exported and imported are the same: exactly in DynamoDB JSON and CSV, but for sets and binary values in JSON.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.create(t, "From", "id S", "sort B")
 	s.put(t, "From", every())
@@ -356,6 +362,7 @@ func TestTransfer(t *testing.T) {
 
 // Statements are completed, run, paged and measured.
 func TestPartiQL(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.orders(t, 240)
 	b := s.open(t, "#/partiql")
@@ -377,6 +384,7 @@ func TestPartiQL(t *testing.T) {
 
 // A table is browsed without the memory of the browser growing: the grid has rows for the screen, and one page is kept.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.orders(t, 2400)
 	b := s.open(t, "#/table/Orders/items")

@@ -227,13 +227,15 @@ func (s *server) open(t *testing.T, hash string) *tab {
 // run runs steps on the page, and returns what they return.
 func (b *tab) run(script string, args ...any) string {
 	b.Helper()
+	var places []string
 	for i, arg := range args {
 		quoted, err := json.Marshal(arg)
 		if err != nil {
 			b.Fatal(err)
 		}
-		script = strings.ReplaceAll(script, fmt.Sprintf("$%d", i+1), string(quoted))
+		places = append(places, fmt.Sprintf("$%d", i+1), string(quoted))
 	}
+	script = strings.NewReplacer(places...).Replace(script) // once: arguments may contain $1
 	wait := true
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](steps+`(async () => String((await (async () => {`+script+`})()) ?? ""))()`, func(p *runtime.EvaluateParams) { p.AwaitPromise = &wait }))
 	if err != nil {

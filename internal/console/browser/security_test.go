@@ -48,6 +48,7 @@ const attack = `async (base) => {
 
 // A page on another origin cannot read or do anything, not even under a name that resolves to the server.
 func TestHostilePages(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.create(t, "Secrets", "id S")
 	s.put(t, "Secrets", item{"id": text("hidden")})
@@ -93,6 +94,7 @@ func TestHostilePages(t *testing.T) {
 
 // People sign in with a key, may do what its policies allow, and are signed out when it is revoked.
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -137,6 +139,7 @@ func TestSignIn(t *testing.T) {
 
 // A console that only reads shows no way to change something, and accepts none.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(o *stator.Options) { o.Console = stator.ConsoleRead })
 	s.create(t, "Notes", "id S")
 	s.put(t, "Notes", item{"id": text("1")})

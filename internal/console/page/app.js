@@ -1,6 +1,6 @@
 // The frame around all views: navigation, sign-in, the switch for changes, the keyboard.
 import { html, render, useEffect, useState } from "./html.js";
-import { session, route, writing, mayWrite, theme, link, go, tableNames } from "./state.js";
+import { session, route, writing, mayWrite, theme, link, go } from "./state.js";
 import { loadSession, signIn, signOut } from "./api.js";
 import { Dialog, Toasts, toast, failed } from "./ui.js";
 import { views } from "./views.js";
@@ -57,7 +57,7 @@ function Header({ who }) {
 }
 
 function WriteSwitch() {
-  if (!mayWrite.value) return html`<span class="badge" title="Started with --console=read: changes are rejected">read-only</span>`;
+  if (!mayWrite.value) return html`<span class="badge" title="The console was started for reading: changes are rejected">read-only</span>`;
   return html`<label class=${"switch " + (writing.value ? "on" : "")}>
     <input type="checkbox" role="switch" checked=${writing.value} onChange=${(e) => (writing.value = e.target.checked)} />
     <span>Changes ${writing.value ? "on" : "off"}</span>
@@ -166,4 +166,3 @@ start().catch((err) => {
   session.value = null;
   document.getElementById("app").textContent = "The console cannot be reached: " + err.message;
 });
-void tableNames;

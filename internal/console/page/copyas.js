@@ -21,12 +21,19 @@ function toJSON({ input }) {
 /** One argument of a POSIX shell. */
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** Whether there is a binary value. An attribute may be named as a type. */
+function hasBinary(v) {
+  if (v === null || typeof v !== "object") return false;
+  return typeof v.B === "string" || (Array.isArray(v.BS) && typeof v.BS[0] === "string") || Object.values(v).some(hasBinary);
+}
+
 function toCLI({ operation, input }) {
   const { url, region } = endpoint();
   const command = snake(bare(operation)).replaceAll("_", "-");
   const parts = [`aws ${service(operation)} ${command}`, `--region ${region}`];
   if (url) parts.push(`--endpoint-url ${url}`);
   if (["Query", "Scan", "ListTables"].includes(operation)) parts.push("--no-paginate");
+  if (hasBinary(input)) parts.push("--cli-binary-format base64"); // version 1, which would store the base64 text, rejects it
   parts.push(`--cli-input-json ${quoted(JSON.stringify(input))}`);
   return parts.join(" \\\n  ");
 }
@@ -86,7 +93,7 @@ function toJavaScript({ operation, input }) {
 
 const client = new ${client[0]}({ region: ${JSON.stringify(region)}${url ? `, endpoint: ${JSON.stringify(url)}` : ""} });
 const reply = await client.send(new ${command}(${text(input, "", false, "")}));
-console.log(reply);
+console.dir(reply, { depth: null });
 `;
 }
 
@@ -107,7 +114,7 @@ const goKinds = {
 function toGo({ operation, input }) {
   const { url, region } = endpoint();
   const name = bare(operation);
-  const goString = (s) => JSON.stringify(s);
+  const goString = (s) => JSON.stringify(s).replaceAll("\ufeff", "\\ufeff"); // which Go rejects in files
   const goBytes = (base64) => `[]byte("${[...atob(base64)].map((c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")).join("")}")`;
   const block = (open, lines, indent) => (lines.length ? `${open}{\n${lines.map((l) => indent + "\t" + l + ",").join("\n")}\n${indent}}` : open + "{}");
   const value = (v, indent) => {
@@ -147,6 +154,7 @@ function toGo({ operation, input }) {
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 
@@ -165,7 +173,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%+v\\n", reply)
+	text, err := json.MarshalIndent(reply, "", "  ")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(text))
 }
 `;
 }

@@ -1,5 +1,5 @@
 // Requests as statements of PartiQL.
-import { keysOf } from "./schema.js";
+import { keyNames, keysOf } from "./schema.js";
 import { typeOf } from "./values.js";
 
 const name = (text) => `"${text.replaceAll('"', '""')}"`;
@@ -38,7 +38,8 @@ export function toPartiQL({ operation, input }, table) {
     case "GetItem": return `SELECT * FROM ${into} WHERE ${keyTest(input.Key)}`;
     case "Query": case "Scan": return select(input, table);
     case "PutItem": {
-      if (input.ConditionExpression && !input.ConditionExpression.startsWith("attribute_not_exists")) break;
+      const absent = /^attribute_not_exists\((#\w+)\)$/.exec(input.ConditionExpression ?? "")?.[1];
+      if (!absent || !keyNames(table).includes(input.ExpressionAttributeNames[absent])) break; // INSERT is for new items only
       return `INSERT INTO ${into} VALUE ${literal({ M: input.Item })}`;
     }
     case "DeleteItem": return `DELETE FROM ${into} WHERE ${where(input)}`;
@@ -49,6 +50,7 @@ export function toPartiQL({ operation, input }, table) {
 }
 
 function select(input, table) {
+  if (/[.[]/.test(input.ProjectionExpression ?? "")) throw new Error("PartiQL has no statement that gives a part of an attribute at its place: show the whole attribute.");
   const from = name(input.TableName) + (input.IndexName ? "." + name(input.IndexName) : "");
   const what = input.ProjectionExpression ? expression(input.ProjectionExpression, input) : "*";
   const filter = input.FilterExpression && expression(input.FilterExpression, input);
@@ -76,7 +78,8 @@ function withoutKeys(input) {
 
 /** The SET and REMOVE of an update, one for each attribute. */
 function changes(input) {
-  const [, set, remove] = /^(?:SET (.*?))?\s*(?:REMOVE (.*))?$/.exec(input.UpdateExpression) ?? [];
+  const [whole, set, remove] = /^(?:SET (.*?))?\s*(?:REMOVE (.*))?$/.exec(input.UpdateExpression) ?? [];
+  if (!whole) throw new Error(`PartiQL has no statement for ${input.UpdateExpression}.`);
   const each = (word, list) => (list ? list.split(", ").map((one) => ` ${word} ${expression(one, input)}`).join("") : "");
   return each("SET", set) + each("REMOVE", remove);
 }
