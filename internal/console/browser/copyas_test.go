@@ -369,7 +369,7 @@ func buildAll(t *testing.T, dir string, requests []copied) {
 	for _, c := range requests {
 		wait.Go(func() {
 			at := filepath.Join(dir, c.operation)
-			out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(at, "program"), filepath.Join(at, "main.go")).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(at, "program"), filepath.Join(at, "main.go")).CombinedOutput()
 			if err != nil {
 				text, _ := os.ReadFile(filepath.Join(at, "main.go"))
 				t.Errorf("%s: %v\n%s\n%s", c.operation, err, out, text)
