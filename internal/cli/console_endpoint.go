@@ -96,6 +96,10 @@ func isLoopbackName(host string) bool {
 	return host == "localhost" || err == nil && at.IsLoopback()
 }
 
+// metadataDisabled is the ClientDisabled of the SDK's package imds. The credentials of a machine in AWS are
+// for AWS alone, and elsewhere the question for them takes time.
+const metadataDisabled = 1
+
 // open returns the endpoint of the flags.
 func (f *consoleFlags) open(ctx context.Context) (*remoteEndpoint, error) {
 	u, err := url.Parse(f.endpoint)
@@ -103,7 +107,11 @@ func (f *consoleFlags) open(ctx context.Context) (*remoteEndpoint, error) {
 		return nil, usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", f.endpoint)}
 	}
 	e := &remoteEndpoint{url: u, client: serverClient(time.Minute), aws: strings.HasSuffix(u.Hostname(), ".amazonaws.com")}
-	settings, err := awsconfig.LoadDefaultConfig(ctx)
+	var options []func(*awsconfig.LoadOptions) error
+	if !e.aws {
+		options = append(options, awsconfig.WithEC2IMDSClientEnableState(metadataDisabled))
+	}
+	settings, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the AWS configuration: %w", err)
 	}

@@ -235,3 +235,24 @@ func TestConsoleAddressesOfAWS(t *testing.T) {
 		}
 	}
 }
+
+// The credentials of a machine in AWS are for AWS alone.
+func TestConsoleAsksNoMetadata(t *testing.T) {
+	awsEnvironment(t, "", "")
+	asked := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer web.Close()
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", web.URL)
+	f := consoleFlags{endpoint: "http://127.0.0.1:8000"}
+	e, err := f.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with, err := e.credentials.Retrieve(t.Context()); err != nil || with.AccessKeyID != "stator" || asked != 0 {
+		t.Errorf("the credentials are those of %s, %v, and the metadata of the machine were asked %d times", with.AccessKeyID, err, asked)
+	}
+}

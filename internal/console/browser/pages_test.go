@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 			t.Parallel()
 			b := s.open(t, "#/none")
 			b.run(`await t.go($1); `+p.steps+` await t.rest(); document.activeElement?.blur();`, p.hash)
-			for _, theme := range []string{"light", "dark"} {
+			for _, theme := range []string{"dark", "light"} {
 				if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}); err != nil {
 					t.Fatal(err)
 				}

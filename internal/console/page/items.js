@@ -155,7 +155,7 @@ function scanHint(table, query) {
 function Meter({ page }) {
   const wasted = page.scanned - page.items.length;
   return html`<div class="meter" role="status">
-    <span><strong>${count(page.items.length)}</strong> items</span>
+    <span><strong>${count(page.items.length)}</strong> ${page.items.length === 1 ? "item" : "items"}</span>
     <span><strong>${count(page.scanned)}</strong> read</span>
     <span class="units"><strong>${units(page.units)}</strong></span>
     <span><strong>${Math.round(page.ms)}</strong> ms</span>

@@ -34,7 +34,7 @@ export default function Settings({ table, refresh }) {
   });
   const off = !writing.value;
   const { hash, range } = keysOf(table);
-  return html`<div class="columns">
+  return html`<div class="columns narrow">
     <section class="card"><h2>Table</h2><dl class="fields">
       <dt>Status</dt><dd>${table.TableStatus}</dd>
       <dt>Partition key</dt><dd class="mono">${hash.map((k) => `${k.name} (${k.type})`).join(", ")}</dd>
