@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -113,26 +112,30 @@ func TestConsoleSigns(t *testing.T) {
 	if err := os.WriteFile(path, []byte("keys:\n  - access_key: ADAKEY\n    secret: ada-secret-0123456789\n    principal: arn:aws:iam::000000000000:user/ada\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := stator.OpenKeys(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct {
 		name              string
-		keys              *stator.Keys
+		access            bool
 		accessKey, secret string
 		want              int
 		text              string
 	}{
 		{name: "no keys, no credentials", want: 200, text: `"Notes"`},
 		{name: "no keys, credentials", accessKey: "ANY", secret: "any", want: 200, text: `"Notes"`},
-		{name: "keys, the right secret", keys: keys, accessKey: "ADAKEY", secret: "ada-secret-0123456789", want: 200, text: `"Notes"`},
-		{name: "keys, a wrong secret", keys: keys, accessKey: "ADAKEY", secret: "wrong-secret-0123456789", want: 400, text: "SignatureException"},
-		{name: "keys, no credentials", keys: keys, want: 400, text: "UnrecognizedClientException"},
+		{name: "keys, the right secret", access: true, accessKey: "ADAKEY", secret: "ada-secret-0123456789", want: 200, text: `"Notes"`},
+		{name: "keys, a wrong secret", access: true, accessKey: "ADAKEY", secret: "wrong-secret-0123456789", want: 400, text: "SignatureException"},
+		{name: "keys, no credentials", access: true, want: 400, text: "UnrecognizedClientException"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			awsEnvironment(t, test.accessKey, test.secret)
-			db, err := stator.Open(t.Context(), stator.Options{Keys: test.keys})
+			var o stator.Options
+			if test.access {
+				access, err := stator.OpenAccess(stator.AccessOptions{Keys: path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Access = access
+			}
+			db, err := stator.Open(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -94,11 +94,11 @@ func expired(key *keys.Key) bool { return !key.Expires.IsZero() && !time.Now().B
 func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
 	signer := auth.Signer{AccessKey: []byte(cmp.Or(who.AccessKey, "console")), Region: e.region(), Principal: who.Principal}
 	if e.h.verifier != nil {
-		key := e.h.Keys().Find(signer.AccessKey)
+		var key *keys.Key
+		key, signer = e.h.verifier.Find(signer.AccessKey, signer.Region)
 		if current := proofOfKey(key); key == nil || expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
 			return console.Reply{}, console.ErrSignedOut
 		}
-		signer.Principal = key.Principal
 	}
 	as := *e.h
 	as.session = &signer

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -111,18 +110,11 @@ func TestSignIn(t *testing.T) {
 	write("bob.json", fmt.Sprintf(policy, "dynamodb:ListTables"))
 	const principal = "  - arn: arn:aws:iam::000000000000:user/%[1]s\n    policies: [%[1]s.json]\n"
 	policies := write("policies.yaml", "principals:\n"+fmt.Sprintf(principal, "ada")+fmt.Sprintf(principal, "bob"))
-	var k *stator.Keys
-	var p *stator.Policies
-	s := serve(t, func(o *stator.Options) {
-		var err error
-		if k, err = stator.OpenKeys(keysPath, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
-		if p, err = stator.OpenPolicies(policies); err != nil {
-			t.Fatal(err)
-		}
-		o.Keys, o.Policies = k, p
-	})
+	access, err := stator.OpenAccess(stator.AccessOptions{Keys: keysPath, Policies: policies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access = access })
 	b := s.open(t, "")
 	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "wrong"); await t.click("button", "Sign in"); await t.has("This key is not valid");
 		await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); await t.has("No tables yet");
@@ -131,7 +123,7 @@ func TestSignIn(t *testing.T) {
 		await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "BOBKEY"); await t.fill("input[name=secret]", "bob-secret-0123456789"); await t.click("button", "Sign in");
 		await t.go("#/table/Mine/items"); await t.has("AccessDeniedException");`)
 	write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada"))
-	if _, err := stator.ReloadAccess(k, p); err != nil {
+	if _, err := access.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	b.run(`await t.go("#/tables"); await t.el("input[name=accessKey]");`)

@@ -97,6 +97,17 @@ func (v *Verifier) Replace(set *keys.Set, who *principals.Set) {
 // Keys returns the keys. It is another set after Replace.
 func (v *Verifier) Keys() *keys.Set { return v.current.Load().set }
 
+// Find returns a key and its owner as a signer, with the policies of the same time; nil if there is
+// no such key.
+func (v *Verifier) Find(accessKey []byte, region string) (*keys.Key, Signer) {
+	current := v.current.Load()
+	key := current.set.Find(accessKey)
+	if key == nil {
+		return nil, Signer{}
+	}
+	return key, current.signer(accessKey, key, region)
+}
+
 // workspace is the memory for one verification.
 type workspace struct {
 	text     []byte
