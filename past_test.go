@@ -47,11 +47,6 @@ func TestPastOnEngines(t *testing.T) {
 	if err := encrypted.Close(); err != nil {
 		t.Error(err)
 	}
-	t.Run("TiKV", func(t *testing.T) {
-		servers, n := openServers(t, 2), 0
-		next := func() http.Handler { n++; return servers[n%2].Handler() }
-		checkPast(t, next, func() {})
-	})
 }
 
 // checkPast checks the operations on the past. server returns the server for a request.
