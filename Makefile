@@ -107,7 +107,7 @@ console-test: ## test the console in a browser; needs chromium, and npm for axe-
 	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m -parallel 4 ./...
 
 console-screenshots: ## make the screenshots in docs/console
-	cd $(CONSOLE) && $(GO) test -count=1 -run TestPages . -screenshots $(CURDIR)/docs/console
+	cd $(CONSOLE) && $(GO) test -count=1 -run Pages . -screenshots $(CURDIR)/docs/console
 
 .PHONY: drift traffic
 drift: build # compare the saved traffic of the applications' tests with their models

@@ -75,7 +75,7 @@ func isLoopback(r *http.Request) bool {
 }
 
 // readers are how the names of operations that change nothing begin.
-var readers = []string{"BatchGet", "Describe", "Explain", "Get", "List", "Query", "Read", "Scan", "Search", "TransactGet"}
+var readers = []string{"BatchGet", "Describe", "Explain", "Get", "ItemHistory", "List", "Query", "Read", "Scan", "Search", "TransactGet"}
 
 // reads reports whether a request changes nothing. Names of operations that read begin with a
 // word of readers; a statement of PartiQL reads if it is a SELECT.

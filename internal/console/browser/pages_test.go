@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -50,6 +51,12 @@ func TestPages(t *testing.T) {
 	s.create(t, "Every", "id S", "sort B")
 	s.put(t, "Every", every())
 	s.create(t, "Sessions", "token B")
+	s.checkPages(t, pages)
+}
+
+// checkPages checks pages, and writes their screenshots if there is a folder for them.
+func (s *server) checkPages(t *testing.T, pages []struct{ name, hash, steps string }) {
+	t.Helper()
 	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Log("axe-core is not installed, so that pages are not checked with it: npm ci installs it")
@@ -85,7 +92,7 @@ func TestPages(t *testing.T) {
 			if width, _ := strconv.Atoi(b.run(`await t.rest(); return document.documentElement.scrollWidth`)); width == 0 || width > 390 {
 				t.Errorf("on a phone the page is %d pixels wide: %s", width, b.run(widest))
 			}
-			if *shots != "" && (p.name == "items" || p.name == "item") {
+			if *shots != "" && slices.Contains([]string{"items", "item", "history", "past"}, p.name) {
 				b.photograph(p.name + "-phone")
 			}
 		})

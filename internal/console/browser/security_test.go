@@ -91,26 +91,31 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
+// writeAccess writes the files of the keys of people, and of the actions that they may do. The key of ada is ADAKEY.
+func writeAccess(t *testing.T, dir string, actions map[string][]string) stator.AccessOptions {
+	t.Helper()
+	o := stator.AccessOptions{Keys: filepath.Join(dir, "keys.yaml"), Policies: filepath.Join(dir, "policies.yaml")}
+	keys, policies := "keys:\n", "principals:\n"
+	files := map[string]string{}
+	for name, allowed := range actions {
+		keys += fmt.Sprintf("  - access_key: %sKEY\n    secret: %s-secret-0123456789\n    principal: arn:aws:iam::000000000000:user/%s\n", strings.ToUpper(name), name, name)
+		policies += fmt.Sprintf("  - arn: arn:aws:iam::000000000000:user/%[1]s\n    policies: [%[1]s.json]\n", name)
+		files[name+".json"] = fmt.Sprintf(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["%s"], "Resource": "*"}]}`, strings.Join(allowed, `", "`))
+	}
+	files["keys.yaml"], files["policies.yaml"] = keys, policies
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
 // People sign in with a key, may do what its policies allow, and are signed out when it is revoked.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	const one = "  - access_key: %s\n    secret: %s\n    principal: arn:aws:iam::000000000000:user/%s\n"
-	keysPath := write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada")+fmt.Sprintf(one, "BOBKEY", "bob-secret-0123456789", "bob"))
-	const policy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "%s", "Resource": "*"}]}`
-	write("ada.json", fmt.Sprintf(policy, "dynamodb:*"))
-	write("bob.json", fmt.Sprintf(policy, "dynamodb:ListTables"))
-	const principal = "  - arn: arn:aws:iam::000000000000:user/%[1]s\n    policies: [%[1]s.json]\n"
-	policies := write("policies.yaml", "principals:\n"+fmt.Sprintf(principal, "ada")+fmt.Sprintf(principal, "bob"))
-	access, err := stator.OpenAccess(stator.AccessOptions{Keys: keysPath, Policies: policies})
+	access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:*"}, "bob": {"dynamodb:ListTables"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +127,7 @@ func TestSignIn(t *testing.T) {
 		await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Mine"); await t.fill("dialog .columns input", "id"); await t.click("dialog button.primary", "Create table"); await t.has("No items match");
 		await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "BOBKEY"); await t.fill("input[name=secret]", "bob-secret-0123456789"); await t.click("button", "Sign in");
 		await t.go("#/table/Mine/items"); await t.has("AccessDeniedException");`)
-	write("keys.yaml", "keys:\n"+fmt.Sprintf(one, "ADAKEY", "ada-secret-0123456789", "ada"))
+	writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:*"}})
 	if _, err := access.Reload(); err != nil {
 		t.Fatal(err)
 	}

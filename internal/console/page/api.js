@@ -25,8 +25,8 @@ const maxSent = 50;
 /** Operations that the endpoint does not have. */
 const unknown = new Set();
 
-/** Whether the endpoint has an operation, as far as that is known. */
-export const knows = (operation) => !unknown.has(operation);
+/** Whether the endpoint has an operation, as far as that is known. AWS has none of ours. */
+export const knows = (operation) => !unknown.has(operation) && !(session.value?.endpoint.aws && operation.startsWith("Stator."));
 
 /**
  * Sends a request and returns the reply.
@@ -128,12 +128,27 @@ export async function describe(table, refresh = false) {
 const transient = ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError", "TransactionInProgressException"];
 const maxAttempts = 9;
 
-/** Sends a request again while the endpoint asks to slow down, for at most half a minute. */
-export async function callPatiently(operation, input, abort) {
-  for (let attempt = 1; ; attempt++) {
+const readAgain = 200; // ms before a request to the past is repeated that has made no progress
+
+/**
+ * Sends a request again while the endpoint asks to slow down, for at most half a minute, and while it has not read all changes since
+ * a second of the past, whose progress from 0 to 1 is given to onPast.
+ */
+export async function callPatiently(operation, input, abort, onPast) {
+  for (let attempt = 1, progress = 0; ; attempt++) {
     try {
       return await call(operation, input, abort);
     } catch (err) {
+      if (err.code === "PastNotReadException") {
+        attempt = 0;
+        const before = progress;
+        progress = err.reply.Progress ?? 0;
+        onPast?.(progress);
+        if (progress > before) continue;
+        await new Promise((resolve) => setTimeout(resolve, readAgain));
+        abort?.throwIfAborted();
+        continue;
+      }
       if (!transient.includes(err.code) || attempt === maxAttempts) throw err;
       await new Promise((resolve) => setTimeout(resolve, 50 * 2 ** attempt * (0.5 + Math.random() / 2)));
       abort?.throwIfAborted();

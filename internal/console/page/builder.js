@@ -60,9 +60,9 @@ function optionsText(q, global) {
 }
 
 /** An input for a string, a number or base64. */
-export function Scalar({ type, value, onInput, placeholder, label }) {
+export function Scalar({ type, value, onInput, placeholder, label, search }) {
   const fault = value === "" ? "" : textFault(type, value);
-  return html`<input class="scalar mono" value=${value} aria-label=${label} aria-invalid=${fault ? "true" : undefined} title=${fault} placeholder=${placeholder ?? placeholders[type]} spellcheck="false" autocomplete="off"
+  return html`<input class="scalar mono" data-search=${search || undefined} value=${value} aria-label=${label} aria-invalid=${fault ? "true" : undefined} title=${fault} placeholder=${placeholder ?? placeholders[type]} spellcheck="false" autocomplete="off"
     inputmode=${type === "N" ? "decimal" : undefined} onInput=${(e) => onInput(e.target.value)} />`;
 }
 

@@ -3,6 +3,7 @@ import { html, useState } from "./html.js";
 import { session } from "./state.js";
 import { copy } from "./ui.js";
 import { toPartiQL } from "./topartiql.js";
+import { ownForms } from "./copyown.js";
 
 const snake = (name) => name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").replace(/([A-Z])([A-Z][a-z])/g, "$1_$2").toLowerCase();
 
@@ -83,6 +84,7 @@ function toJavaScript({ operation, input }) {
       const of = typed ? (k === "B" || k === "BS" ? "B" : "") : "";
       // A member "__proto__" of a literal would be the prototype.
       const name = k === "__proto__" ? '["__proto__"]' : JSON.stringify(k);
+      if (k === "RestoreDateTime" && !values) return `${inner}${name}: new Date(${v[k]} * 1000)`;
       return `${inner}${name}: ${text(v[k], inner, values || holdsValues(k) || k === "Parameters" || k === "RequestItems" || k === "TransactItems", of)}`;
     });
     return members.length ? `{\n${members.join(",\n")},\n${indent}}` : "{}";
@@ -100,6 +102,7 @@ console.dir(reply, { depth: null });
 // Types of members in the SDK of Go that are not pointers to strings. Names of members mean the same in all operations.
 const goKinds = {
   Limit: "int32", Segment: "int32", TotalSegments: "int32", ReadCapacityUnits: "int64", WriteCapacityUnits: "int64", MaxReadRequestUnits: "int64", MaxWriteRequestUnits: "int64", RecoveryPeriodInDays: "int32",
+  RestoreDateTime: "time",
   ConsistentRead: "bool", ScanIndexForward: "bool", DeletionProtectionEnabled: "bool", Enabled: "bool", StreamEnabled: "bool", PointInTimeRecoveryEnabled: "bool",
   ReturnConsumedCapacity: "types.ReturnConsumedCapacity", ReturnItemCollectionMetrics: "types.ReturnItemCollectionMetrics", ReturnValues: "types.ReturnValue", ReturnValuesOnConditionCheckFailure: "types.ReturnValuesOnConditionCheckFailure",
   Select: "types.Select", BillingMode: "types.BillingMode", TableClass: "types.TableClass", KeyType: "types.KeyType", AttributeType: "types.ScalarAttributeType", ProjectionType: "types.ProjectionType", StreamViewType: "types.StreamViewType",
@@ -137,6 +140,7 @@ function toGo({ operation, input }) {
       case "string": return `aws.String(${goString(v)})`;
       case "int32": return `aws.Int32(${v})`;
       case "int64": return `aws.Int64(${v})`;
+      case "time": return `aws.Time(time.Unix(${v}, 0))`;
       case "bool": return `aws.Bool(${v})`;
       case "[]string": return `[]string{${v.map(goString).join(", ")}}`;
       case "map[string]string": return block(kind, Object.keys(v).map((n) => `${goString(n)}: ${goString(v[n])}`), indent);
@@ -157,7 +161,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-
+${input.RestoreDateTime !== undefined ? '\t"time"\n' : ""}
 ${usesAWS ? '\t"github.com/aws/aws-sdk-go-v2/aws"\n' : ""}	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 ${usesTypes ? '\t"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"\n' : ""})
@@ -182,7 +186,7 @@ func main() {
 `;
 }
 
-/** All forms of a request. */
+/** All forms of a request of DynamoDB. */
 export const forms = [
   { name: "JSON", make: toJSON },
   { name: "AWS CLI", make: toCLI },
@@ -192,22 +196,24 @@ export const forms = [
   { name: "PartiQL", make: toPartiQL },
 ];
 
-/** Shows a request, and copies it as code. */
+/** Shows a request, and copies it as code. Only our own command and curl send operations that DynamoDB does not have. */
 export function CopyAs({ request, table }) {
   const [form, setForm] = useState("JSON");
+  const offered = request.operation.startsWith("Stator.") ? ownForms(endpoint(), quoted) : forms;
+  const chosen = offered.find((f) => f.name === form) ?? offered[0];
   let text, fault = "";
   try {
-    text = forms.find((f) => f.name === form).make(request, table);
+    text = chosen.make(request, table);
   } catch (err) {
     fault = err.message;
   }
   return html`<div class="copyas form">
     <div class="row middle" role="group" aria-label="Form of the request">
-      <strong>${request.operation}</strong>
-      ${forms.map((f) => html`<button type="button" aria-pressed=${f.name === form} onClick=${() => setForm(f.name)}>${f.name}</button>`)}
+      <strong>${bare(request.operation)}</strong>
+      ${offered.map((f) => html`<button type="button" aria-pressed=${f === chosen} onClick=${() => setForm(f.name)}>${f.name}</button>`)}
       <span class="push"></span>
       <button type="button" disabled=${!!fault} onClick=${() => copy(text)}>Copy</button>
     </div>
-    ${fault ? html`<p class="hint">${fault}</p>` : html`<pre class="request" tabindex="0" aria-label=${"The request as " + form}>${text}</pre>`}
+    ${fault ? html`<p class="hint">${fault}</p>` : html`<pre class="request" tabindex="0" aria-label=${"The request as " + chosen.name}>${text}</pre>`}
   </div>`;
 }

@@ -3,11 +3,12 @@ import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { writing } from "./state.js";
 import { call, unitsOf } from "./api.js";
 import { Dialog, Problem, toast, units, useAction } from "./ui.js";
-import { keyNames, keysOf } from "./schema.js";
+import { keyNames, keyOf, keysOf } from "./schema.js";
 import { attribute, itemFault, same, summary, types, typeNames, typedText, base64Fault, base64Length } from "./values.js";
 import { hasFault, isNested, isSet, newNode, newPart, nodeFault, nodeOf, partType, valueOf } from "./node.js";
 import { Placeholders } from "./request.js";
 import { CopyAs } from "./copyas.js";
+import { pastLink } from "./past.js";
 
 /** Edits the item with a key, or a new item: a copy of item, or one with a key only. */
 export default function Editor({ table, itemKey, item = null, onClose }) {
@@ -101,6 +102,7 @@ function Form({ table, shown, onClose, onShow }) {
     <div class="dialog-foot">
       ${before && html`${sure ? html`<span>Delete this item?</span><button type="button" class="danger" disabled=${removing} onClick=${remove}>Delete</button><button type="button" onClick=${() => setSure(false)}>Keep</button>`
         : html`<button type="button" class="danger" disabled=${!writing.value} onClick=${() => setSure(true)}>Delete</button>`}
+        <a class="button" href=${pastLink(table, "history", { key: keyOf(table, before) })}>History</a>
         <button type="button" disabled=${!edited.item} onClick=${() => onShow({ before: null, item: edited.item, units: 0 })}>Duplicate</button><span class="push"></span>`}
       ${!writing.value && html`<span class="hint">Changes are switched off.</span>`}
       <button type="button" onClick=${() => onClose(false)}>Cancel</button>

@@ -1,29 +1,35 @@
 // Items of a table: the query builder, the grid, pages.
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { route, replaceQuery, writing, mayWrite } from "./state.js";
-import { call, unitsOf } from "./api.js";
+import { call, callPatiently, unitsOf } from "./api.js";
 import { Grid, Problem, count, units } from "./ui.js";
 import { keysOf, keyOf, keyNames, indexOf } from "./schema.js";
 import { summary, attribute, typeOf } from "./values.js";
 import { build, emptyQuery } from "./request.js";
 import { QueryBuilder } from "./builder.js";
 import { CopyAs } from "./copyas.js";
+import { AsOf, atSecond } from "./asof.js";
+import { PastProblem, PastProgress, pastLink } from "./past.js";
 
 const maxEmptyPages = 10; // requests for one page whose items are all filtered out
 const maxKeys = 1000; // first keys of earlier pages that are kept
 const maxColumns = 24;
 
-/** The query in the address, or an empty one. */
+/** The query in the address, or an empty one, the second of the past (0 is now), and whether to choose one. */
 function queryOfAddress() {
   try {
-    return { ...emptyQuery(), ...JSON.parse(route.value.query || "{}") };
+    const { at, choose, ...query } = JSON.parse(route.value.query || "{}");
+    return { query: { ...emptyQuery(), ...query }, at: Number.isSafeInteger(at) ? at : 0, choose: !!choose };
   } catch {
-    return emptyQuery();
+    return { query: emptyQuery(), at: 0 };
   }
 }
 
 export default function Items({ table, refresh }) {
-  const [query, setQuery] = useState(queryOfAddress);
+  const [query, setQuery] = useState(() => queryOfAddress().query);
+  const [at, setAt] = useState(() => queryOfAddress().at);
+  const [choosing, setChoosing] = useState(() => !!queryOfAddress().choose);
+  const [progress, setProgress] = useState(null);
   const [page, setPage] = useState(null);
   const [starts, setStarts] = useState([undefined]); // the keys after which the pages up to this one start
   const [error, setError] = useState(null);
@@ -35,11 +41,11 @@ export default function Items({ table, refresh }) {
 
   const built = useMemo(() => {
     try {
-      return { request: build(table, query) };
+      return { request: atSecond(build(table, query), at) };
     } catch (err) {
       return { fault: err.message };
     }
-  }, [table, query]);
+  }, [table, query, at]);
 
   const stop = () => running.current?.abort();
 
@@ -56,7 +62,8 @@ export default function Items({ table, refresh }) {
     try {
       do {
         const from = found.next ? { ExclusiveStartKey: found.next } : {};
-        const reply = await call(operation, { ...input, ...from, ReturnConsumedCapacity: "TOTAL" }, abort.signal);
+        const asked = { ...input, ...from, ReturnConsumedCapacity: "TOTAL" };
+        const reply = await (at ? callPatiently(operation, asked, abort.signal, setProgress) : call(operation, asked, abort.signal));
         found.items = reply.Items;
         found.units += unitsOf(reply);
         found.scanned += reply.ScannedCount;
@@ -70,26 +77,35 @@ export default function Items({ table, refresh }) {
     } catch (err) {
       if (err.name !== "AbortError") setError(err);
     } finally {
-      if (running.current === abort) setBusy(false);
+      if (running.current === abort) {
+        setBusy(false);
+        setProgress(null);
+      }
     }
   };
 
   const run = () => {
-    replaceQuery(JSON.stringify(onlyGiven(query)));
+    replaceQuery(JSON.stringify({ ...onlyGiven(query), ...(at && { at }) }));
     read([undefined]);
   };
   useEffect(() => {
     run();
     return stop;
-  }, []);
+  }, [at]);
 
   const again = () => {
     refresh();
     read(starts);
   };
   const open = async (what) => {
-    const [{ default: loaded }] = await Promise.all([import("./editor.js")]);
-    setDialog({ View: loaded, props: what });
+    const { default: loaded } = await (at ? import("./pastitem.js") : import("./editor.js"));
+    setDialog({ View: loaded, props: { ...what, at } });
+  };
+  const travel = (second) => {
+    setChoosing(false);
+    if (second === at) return;
+    setPage(null);
+    setAt(second);
   };
   const openBulk = async (kind) => {
     const module = await import("./bulk.js");
@@ -105,9 +121,10 @@ export default function Items({ table, refresh }) {
   };
 
   const columns = useMemo(() => columnsOf(table, query.index, page?.items ?? []), [table, page]);
-  const isQuery = built.request?.operation === "Query";
+  const isQuery = !!built.request?.operation.includes("Query");
   const Open = dialog?.View;
-  return html`<${QueryBuilder} table=${table} query=${query} onChange=${setQuery} onRun=${run} />
+  return html`<${AsOf} table=${table} at=${at} choosing=${choosing} onChoosing=${setChoosing} onChange=${travel} />
+    <${QueryBuilder} table=${table} query=${query} onChange=${setQuery} onRun=${run} />
     <div class="bar">
       <button type="button" class="primary" data-key="r" disabled=${!!built.fault} onClick=${run}>Run</button>
       ${busy && html`<button type="button" onClick=${stop}>Stop</button>`}
@@ -120,14 +137,18 @@ export default function Items({ table, refresh }) {
         { title: selected.size ? `Delete ${selected.size} selected` : "Delete all matching", needs: "write", run: () => openBulk("BulkDelete") },
         { title: selected.size ? `Export ${selected.size} selected` : "Export all matching", run: () => openTransfer("Export") },
         { title: "Import", needs: "write", run: () => openTransfer("Import") },
-      ].filter((e) => e.needs !== "write" || mayWrite.value)} disabled=${!page} />
-      ${mayWrite.value && html`<button type="button" data-key="n" disabled=${!writing.value} title=${writing.value ? "" : "Switch changes on first"} onClick=${() => open({ item: null })}>New item</button>`}
+        ...(at ? [{ title: "Undo all changes since then …", run: () => (location.hash = pastLink(table, "undo", { from: at + 1 })) }, { title: "Restore the table to this second …", run: () => (location.hash = pastLink(table, "restore", { at })) }] : []),
+      ].filter((e) => e.needs !== "write" || (mayWrite.value && !at))} disabled=${!page} />
+      ${!at && html`<button type="button" data-key="t" aria-expanded=${choosing} onClick=${() => setChoosing(!choosing)}>As of …</button>`}
+      ${mayWrite.value && !at && html`<button type="button" data-key="n" disabled=${!writing.value} title=${writing.value ? "" : "Switch changes on first"} onClick=${() => open({ item: null })}>New item</button>`}
     </div>
     ${showsRequest && built.request && html`<div class="card"><${CopyAs} request=${built.request} table=${table} /></div>`}
-    <${Problem} error=${error} />
+    ${at ? html`<${PastProblem} error=${error} table=${table} operation=${built.request?.operation ?? "Stator.ScanAt"} onKept=${again} />` : html`<${Problem} error=${error} />`}
+    <${PastProgress} progress=${progress} />
     ${page && html`<${Meter} page=${page} number=${starts.length} />`}
     <${Grid} label="Items" columns=${columns} rows=${page?.items ?? []} selected=${selected} onSelect=${setSelected}
       onOpen=${(item) => open({ itemKey: keyOf(table, item) })}
+      action=${{ title: "History", sign: "◷", key: "h", run: (item) => (location.hash = pastLink(table, "history", { key: keyOf(table, item) })) }}
       empty=${busy ? "Reading …" : !page ? "Not run yet." : page.next ? `No item matches within ${count(page.scanned)} items that were read so far.` : "No items match."} />
     <div class="bar pager">
       <button type="button" onClick=${() => read([undefined])} disabled=${starts.length === 1 || busy}>First page</button>

@@ -1,6 +1,6 @@
 // One table: its items and its settings.
 import { html, useEffect, useState } from "./html.js";
-import { link } from "./state.js";
+import { link, route } from "./state.js";
 import { describe } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
 import Items from "./items.js";
@@ -8,6 +8,7 @@ import Items from "./items.js";
 /** Tabs of a table. A tab with load is loaded when it is opened. */
 export const tabs = [
   { step: "items", title: "Items", view: Items },
+  { step: "past", title: "Past", load: () => import("./pasttab.js") },
   { step: "settings", title: "Settings", load: () => import("./settings.js") },
 ];
 
@@ -32,5 +33,5 @@ export default function Table({ steps: [name, step = "items"] }) {
       <nav class="tabs" aria-label="Parts of the table">${tabs.map((t) => html`<a href=${link("table", name, t.step)} aria-current=${t === tab ? "page" : undefined}>${t.title}</a>`)}</nav>
     </div>
     <${Problem} error=${error} />
-    ${table && table.TableName === name && View && html`<${View} table=${table} key=${name + tab.step} refresh=${() => read(true)} />`}`;
+    ${table && table.TableName === name && View && html`<${View} table=${table} key=${name + tab.step + route.value.query} refresh=${() => read(true)} />`}`;
 }

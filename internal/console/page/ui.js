@@ -68,9 +68,10 @@ const overscan = 8;
 
 /**
  * A grid of items. It draws only the rows that are visible.
- * columns: {name, title, cell(row), width}; rows: any; selected: Set of row numbers, or null without selection.
+ * columns: {name, title, cell(row), width}; rows: any; selected: Set of row numbers, or null without selection;
+ * action: {title, sign, key, run(row)} is a button in each row, and a key.
  */
-export function Grid({ label, columns, rows, selected, onSelect, onOpen, empty }) {
+export function Grid({ label, columns, rows, selected, onSelect, onOpen, action, empty }) {
   const box = useRef(null);
   const [window_, setWindow] = useState({ top: 0, height: 600 });
   const [cursor, setCursor] = useState(0);
@@ -102,6 +103,7 @@ export function Grid({ label, columns, rows, selected, onSelect, onOpen, empty }
     const steps = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, PageDown: cursor + page, PageUp: cursor - page, Home: 0, End: rows.length - 1 };
     if (event.key in steps) move(steps[event.key]);
     else if (event.key === "Enter" && rows[cursor] !== undefined && onOpen) onOpen(rows[cursor], cursor);
+    else if (action && event.key === action.key && rows[cursor] !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) action.run(rows[cursor]);
     else if (event.key === " " && selected && rows[cursor] !== undefined) onSelect(toggled(selected, cursor));
     else return;
     event.preventDefault();
@@ -113,6 +115,7 @@ export function Grid({ label, columns, rows, selected, onSelect, onOpen, empty }
       <thead><tr>
         ${selected && html`<th class="check"><input type="checkbox" aria-label="Select all rows" checked=${all}
           onChange=${(e) => onSelect(e.target.checked ? new Set(rows.keys()) : new Set())} /></th>`}
+        ${action && html`<th class="check"><span class="hidden">${action.title}</span></th>`}
         ${columns.map((c) => html`<th scope="col" title=${c.title ?? c.name} class=${c.number ? "number" : ""}>${c.title ?? c.name}${c.badge && html` <span class="badge">${c.badge}</span>`}</th>`)}
       </tr></thead>
       <tbody>
@@ -120,6 +123,7 @@ export function Grid({ label, columns, rows, selected, onSelect, onOpen, empty }
         ${shown.map((i) => html`<tr key=${i} aria-rowindex=${i + 2} class=${(i === cursor ? "cursor " : "") + (selected?.has(i) ? "selected" : "")}
             onClick=${() => setCursor(i)} onDblClick=${() => onOpen?.(rows[i], i)}>
           ${selected && html`<td class="check"><input type="checkbox" aria-label=${"Select row " + (i + 1)} checked=${selected.has(i)} onChange=${() => onSelect(toggled(selected, i))} /></td>`}
+          ${action && html`<td class="check"><button type="button" class="quiet sign" title=${`${action.title} (${action.key})`} aria-label=${`${action.title} of row ${i + 1}`} onClick=${() => action.run(rows[i])}>${action.sign}</button></td>`}
           ${columns.map((c, n) => html`<td class=${c.number ? "number" : ""}>${n === 0 && onOpen
             ? html`<button type="button" class="link" onClick=${() => onOpen(rows[i], i)}>${c.cell(rows[i])}</button>`
             : c.cell(rows[i])}</td>`)}
