@@ -107,6 +107,10 @@ type Options struct {
 	// defaults to 0: the change is complete when the request returns.
 	TableDelay time.Duration
 
+	// DelayUpdatesOnly leaves the creation and deletion of tables without the TableDelay: then it
+	// applies to their updates, among them new and deleted indexes.
+	DelayUpdatesOnly bool
+
 	// ExpiryInterval is the time between two searches for items whose time to
 	// live has passed; it defaults to 1 s. HideExpired omits such items from
 	// reads even before they are deleted.
@@ -128,6 +132,11 @@ type Options struct {
 	// send them (DNS rebinding). Addresses and private names, such as localhost
 	// and dynamodb, are always accepted.
 	AllowedHosts []string
+
+	// AllowedOrigins are web sites whose pages may send requests to Handler (CORS), such as
+	// http://localhost:3000, all below a domain (https://*.example.org), or all (*). Each page
+	// of them can read and change everything that Access allows to anyone.
+	AllowedOrigins []string
 
 	// Access has the access keys with which requests to Handler must be signed, and the policies
 	// that say what their principals may do; requests for GET /, /livez, /readyz and /healthz need
@@ -373,7 +382,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		return nil, errors.Join(err, engine.Close())
 	}
 	cached := o.newCache(now)
-	settings := db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)}
+	settings := db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)}
 	shareCache(cached, &settings)
 	d, err := db.Open(ctx, engine, settings)
 	if err != nil {
@@ -428,7 +437,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		}
 		direct.Audit(s.audit)
 	}
-	public := direct.OnlyHosts(o.AllowedHosts).Verified(o.verifier())
+	public := direct.OnlyHosts(o.AllowedHosts).AllowOrigins(o.AllowedOrigins).Verified(o.verifier())
 	if permitted := o.permitted(); permitted != nil {
 		public = public.Permitted(permitted)
 	}

@@ -228,14 +228,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	}
 	defer stopProfiles()
 	starting := &server.Starting{Hosts: allowedHosts(f)}
-	web := &http.Server{
-		Handler:           starting,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       60 * time.Second,
-		IdleTimeout:       3 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	web := webServer(starting, log)
 	front := door.New(starting, web, log)
 	webConns, maxDAX := daxConns(process.DivideFiles().Connections, len(accelerated.listeners) > 0)
 	front.LimitConns(webConns)
@@ -281,6 +274,18 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		err = errors.Join(err, fmt.Errorf("close the data: %w", closeErr))
 	}
 	return err
+}
+
+// webServer returns an HTTP server with the timeouts of all requests.
+func webServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       60 * time.Second,
+		IdleTimeout:       3 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
 }
 
 // openPatience is how long early connections are held while the data opens, which

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -23,8 +24,7 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "stator %s (%s, %s)\n", v.Version, v.Commit, v.Go)
-			return nil
+			return v.print(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
@@ -37,6 +37,11 @@ type versionInfo struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
+}
+
+func (v versionInfo) print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "stator %s (%s, %s)\n", v.Version, v.Commit, v.Go)
+	return err
 }
 
 // version is taken from the build information of the binary.

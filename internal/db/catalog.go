@@ -80,7 +80,7 @@ func (d *DB) CreateTable(ctx context.Context, def schema.Table) (Description, er
 		def.UUID = NewUUID()
 	}
 	def.Created = d.Now()
-	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.delay)
+	def.State, def.SettledAt = schema.Creating, def.Created.Add(d.lifeDelay)
 	d.nameStreams(&def)
 	stored := &def
 	key, counter := keyspace.Catalog(def.Name), keyspace.Meta("last table id")
@@ -274,14 +274,14 @@ func (d *DB) DeleteTable(ctx context.Context, name string) (Description, error) 
 		if def.PolicyIsPending(d.Now()) {
 			return apierror.InUse("Attempt to change a resource which is still in use: Table: %s has a pending resource-based policy update.", name)
 		}
-		def.State, def.SettledAt = schema.Deleting, d.Now().Add(d.delay)
+		def.State, def.SettledAt = schema.Deleting, d.Now().Add(d.lifeDelay)
 		def.DisableStream(d.Now())
 		return nil
 	})
 	if err != nil {
 		return Description{}, err
 	}
-	if d.delay == 0 {
+	if d.lifeDelay == 0 {
 		err = d.dropDue(ctx)
 	}
 	d.drop.Signal()

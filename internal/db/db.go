@@ -31,6 +31,10 @@ type Options struct {
 	// a table can be used as soon as the call has returned.
 	TableDelay time.Duration
 
+	// DelayUpdatesOnly leaves the creation and deletion of tables without the delay: then it
+	// applies to their updates, among them new and deleted indexes.
+	DelayUpdatesOnly bool
+
 	// ExpiryInterval is the interval at which expired items are removed. It
 	// defaults to 1 s.
 	ExpiryInterval time.Duration
@@ -71,6 +75,8 @@ type DB struct {
 	clock  *clock.Clock
 	log    *slog.Logger
 	delay  time.Duration
+	// lifeDelay is the delay of the creation and deletion of tables: delay, or 0.
+	lifeDelay time.Duration
 
 	sharedStamps bool
 	newRuns      []newRun  // of the clock; used by followClock, as runHasEnd

@@ -27,8 +27,12 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New(clock.Options{Log: o.Log})
 	}
+	lifeDelay := o.TableDelay
+	if o.DelayUpdatesOnly {
+		lifeDelay = 0
+	}
 	d := &DB{
-		engine: engine, clock: o.Clock, log: o.Log, delay: o.TableDelay,
+		engine: engine, clock: o.Clock, log: o.Log, delay: o.TableDelay, lifeDelay: lifeDelay,
 		sharedStamps:    o.Clock.Shared(),
 		collectionLimit: cmp.Or(o.MaxCollectionBytes, maxCollection),
 		expiryInterval:  cmp.Or(o.ExpiryInterval, time.Second),

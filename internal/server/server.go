@@ -71,6 +71,7 @@ type Handler struct {
 
 	checkHost bool     // only hosts and private hosts are accepted
 	hosts     []string // in lower case, without ports
+	origins   origins  // of other sites, whose pages may send requests
 
 	rejections *rejections
 
@@ -142,9 +143,9 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	switch {
 	case !h.acceptsHostOf(r):
 		rejectHost(a)
-	case fromForeignPage(r):
-		a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
-		plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
+	case h.origins.preflight(r, a):
+	case fromForeignPage(r) && !h.origins.share(r, a):
+		rejectForeignPage(a)
 	case (r.Path == "/" || strings.HasPrefix(r.Path, cloudwatch.Path)) && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
 		h.compress(ctx, r, a)
@@ -532,6 +533,12 @@ func fromForeignPage(r *door.Request) bool {
 	}
 	_, host, _ := strings.Cut(string(origin), "://")
 	return host != r.Host || !isLocal(host)
+}
+
+// rejectForeignPage answers a request of a page of another site.
+func rejectForeignPage(a *door.Reply) {
+	a.More = [][2]string{{"X-Content-Type-Options", "nosniff"}}
+	plain(a, http.StatusForbidden, "requests from pages of other sites are rejected\n")
 }
 
 func isLocal(hostport string) bool {

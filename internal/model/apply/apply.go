@@ -134,6 +134,12 @@ func (w *Waiting) waitUntilReady(ctx context.Context, send Send, c *Change) erro
 	}
 }
 
+// WaitUntilActive waits until a table and its indexes can be used.
+func WaitUntilActive(ctx context.Context, send Send, table string) error {
+	w := Waiting{Every: 500 * time.Millisecond}
+	return w.waitUntilReady(ctx, send, &Change{Table: table})
+}
+
 // Sleep waits for d, or until the context ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -3,8 +3,6 @@ package prove
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"time"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/model"
@@ -100,31 +98,9 @@ func writeBatches(ctx context.Context, send apply.Send, writes []batchEntry) err
 			n++
 		}
 		writes = writes[n:]
-		if err := writeBatch(ctx, send, tables); err != nil {
+		if err := apply.WriteBatch(ctx, send, tables); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func writeBatch(ctx context.Context, send apply.Send, tables map[string][]any) error {
-	const tries = 10
-	for i := range tries {
-		text, err := send(ctx, "BatchWriteItem", map[string]any{"RequestItems": tables})
-		if err != nil {
-			return err
-		}
-		var reply struct{ UnprocessedItems map[string][]any }
-		if err := json.Unmarshal(text, &reply); err != nil {
-			return err
-		}
-		if len(reply.UnprocessedItems) == 0 {
-			return nil
-		}
-		tables = reply.UnprocessedItems
-		if err := apply.Sleep(ctx, 10*time.Millisecond<<i); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("items were left unprocessed %d times; is the table throttled?", tries)
 }
