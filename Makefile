@@ -15,7 +15,7 @@ TESTSUM    := $(GO) run gotest.tools/gotestsum@v1.13.0
 # TEST runs go test. It leaves the skipped tests to the summary at the end of make test.
 TEST       = $(TESTSUM) --format standard-quiet --hide-summary skipped --jsonfile $(CURDIR)/bin/tests/$(1).json --
 # The Debian packages with the servers and programs that tests use: tests without theirs are skipped.
-COMPANIONS := postgresql rabbitmq-server tesseract-ocr poppler-utils chromium prometheus jq e2fsprogs xfsprogs python3-venv
+COMPANIONS := postgresql rabbitmq-server tesseract-ocr poppler-utils chromium prometheus jq e2fsprogs xfsprogs python3-venv python3-pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help test modules format vet unit lint vulncheck conform build build-tikv test-cluster conformance-tikv fuzz torture torture-release bench differ micro prose clean
@@ -96,6 +96,7 @@ unit:
 	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
 	$(MAKE) console-test
+	$(MAKE) packages-test
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
 
@@ -165,6 +166,14 @@ images: ## build the images of stator and the applications without a network, an
 		$(IMAGE_BUILD) -f apps/deploy/Dockerfile --target program --build-arg FILES=made --build-arg PROGRAM=$$p -t stator/$$p bin/images/$$p; \
 	done
 	cd apps && IMAGES=1 $(GO) test -count=1 -run 'Image' ./internal/deploytest ./goals/cmd/goals
+
+.PHONY: release-dry-run packages-test
+VERSION ?= 0.0.0
+release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, checksums; VERSION=1.2.3 names it
+	cd packages/build && $(GO) run . --version $(VERSION) --root ../.. --out ../../bin/release
+
+packages-test: ## install the npm packages and the wheel in empty projects, and run their tests
+	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 15m ./...
 
 build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster
 	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator

@@ -1,0 +1,61 @@
+"""Tests as a user of the wheel writes them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import stator_db
+
+ORDERS = {
+    "TableName": "Orders",
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+}
+
+
+@pytest.fixture(scope="session")
+def stator_base(stator):
+    stator.send("CreateTable", **ORDERS)
+    stator.send("PutItem", TableName="Orders", Item={"id": {"S": "base"}})
+
+
+def ids(database):
+    return sorted(i["id"]["S"] for i in database.send("Scan", TableName="Orders")["Items"])
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_tests_do_not_see_each_other(stator_fork, n):
+    stator_fork.send("PutItem", TableName="Orders", Item={"id": {"S": str(n)}})
+    assert ids(stator_fork) == sorted(["base", str(n)])
+
+
+def test_base_is_not_changed(stator, stator_fork):
+    stator_fork.send("DeleteItem", TableName="Orders", Key={"id": {"S": "base"}})
+    assert ids(stator_fork) == []
+    assert ids(stator) == ["base"]
+    assert os.environ["AWS_ENDPOINT_URL_DYNAMODB"] == stator_fork.endpoint_url
+
+
+def test_errors_have_their_code(stator_fork):
+    with pytest.raises(stator_db.StatorError) as error:
+        stator_fork.send("Scan", TableName="Nothing")
+    assert error.value.code == "ResourceNotFoundException"
+
+
+def test_boto3(stator_fork):
+    boto3 = pytest.importorskip("boto3")
+    client = boto3.client("dynamodb", **stator_fork.arguments())
+    client.put_item(TableName="Orders", Item={"id": {"S": "boto3"}})
+    assert ids(stator_fork) == ["base", "boto3"]
+
+
+def test_command():
+    text = subprocess.run([sys.executable, "-m", "stator_db", "version"], capture_output=True, text=True, check=True).stdout
+    assert text.startswith("stator ")
+
+
+def test_failed_start_says_why():
+    with pytest.raises(RuntimeError, match="unknown flag"):
+        stator_db.start("--no-such-flag")
