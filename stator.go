@@ -406,7 +406,8 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 			return nil, errors.Join(fmt.Errorf("read the access keys and policies of the database: %w", err), s.Close())
 		}
 	}
-	service := ops.New(ops.Parts{Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted()})
+	service := ops.New(ops.Parts{Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted(),
+		Triggers: s.runningTriggers, Scrub: func() *scrub.Scrub { return s.scrub }})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
 	if cached != nil {
@@ -450,6 +451,14 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// runningTriggers returns the triggers, for requests; nil before they are started.
+func (d *DB) runningTriggers() ops.Triggers {
+	if d.triggers == nil {
+		return nil
+	}
+	return d.triggers
 }
 
 // verifier returns the verifier of signatures; nil without one.

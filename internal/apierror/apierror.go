@@ -195,6 +195,11 @@ func NoTableNamed(name string) *Error {
 	return NotFound("Requested resource not found: Table: %s not found", name)
 }
 
+// NoTriggerNamed is NotFound for a trigger.
+func NoTriggerNamed(name string) *Error {
+	return NotFound("Requested resource not found: Trigger: %s not found", name)
+}
+
 // InUse is a resource whose state forbids the request.
 func InUse(format string, args ...any) *Error {
 	return fault("ResourceInUseException", format, args...)

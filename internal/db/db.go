@@ -100,6 +100,7 @@ type DB struct {
 	announcer *announcer                    // nil if no other server shares the data
 	elsewhere *meter.Registry               // what other servers consume
 	building  atomic.Pointer[indexProgress] // nil while no index is built
+	swept     atomic.Pointer[Sweep]         // the last removal of expired items; nil before the first
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 

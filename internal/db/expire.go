@@ -106,6 +106,7 @@ func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatc
 // holds the ids of the tables for which looksLikeMilliseconds has logged a warning.
 func (d *DB) expire(ctx context.Context, warned map[uint32]bool) (failed error) {
 	if !d.clock.Trusted() {
+		d.swept.Store(&Sweep{At: d.Now(), Error: untrustedClock})
 		return nil
 	}
 	names, _ := d.Tables("", math.MaxInt)
@@ -122,11 +123,19 @@ func (d *DB) expire(ctx context.Context, warned map[uint32]bool) (failed error) 
 			failed = errors.Join(failed, fmt.Errorf("table %s: %w", name, err))
 		}
 		if ctx.Err() != nil {
-			break
+			return failed
 		}
 	}
+	last := &Sweep{At: d.Now()}
+	if failed != nil {
+		last.Error = failed.Error()
+	}
+	d.swept.Store(last)
 	return failed
 }
+
+// untrustedClock is why nothing expires while the clock may be wrong.
+const untrustedClock = "nothing is removed while the clock is not trusted"
 
 // expiryBatch is the most items that are removed in one update.
 const expiryBatch = 100
@@ -253,15 +262,11 @@ func (d *DB) looksLikeMilliseconds(ctx context.Context, t *schema.Table) (bool, 
 		return false, err
 	}
 	defer snap.Close()
-	start, end := keyspace.ExpirySpan(t.ID, year5000, math.MaxInt64)
-	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
-		if err != nil {
-			return false, err
-		}
-		at, _ := keyspace.ExpiryOf(pair.Key)
-		d.log.Warn("time to live is far in the future: it is read as seconds, not milliseconds, so the item does not expire",
-			"table", t.Name, "attribute", t.TimeToLive.Attribute, "value", at)
-		return true, nil
+	at, err := farExpiry(ctx, snap, t.ID)
+	if err != nil || at == 0 {
+		return false, err
 	}
-	return false, nil
+	d.log.Warn("time to live is far in the future: it is read as seconds, not milliseconds, so the item does not expire",
+		"table", t.Name, "attribute", t.TimeToLive.Attribute, "value", at)
+	return true, nil
 }

@@ -75,7 +75,7 @@ func reserveReply(reply any, memory *buffer.Scratch) ([]byte, error) {
 	switch reply.(type) {
 	case *api.PutItemReply:
 		memory.Force(stored + text) // the item is written
-	case *api.GetItemReply, *api.GetRecordsReply, *api.ItemHistoryReply:
+	case *api.GetItemReply, *api.GetRecordsReply, *api.ItemHistoryReply, *api.DescribeExpiryReply:
 		if !memory.Reserve(stored + text) {
 			return nil, buffer.ErrNoRoom
 		}
@@ -160,6 +160,13 @@ func eachItem(reply any, fn func(item.Item)) {
 		for i := range r.Changes {
 			fn(r.Changes[i].OldImage)
 			fn(r.Changes[i].NewImage)
+		}
+	case *api.DescribeExpiryReply:
+		for i := range r.DueItems {
+			fn(r.DueItems[i].Key)
+		}
+		for i := range r.NextItems {
+			fn(r.NextItems[i].Key)
 		}
 	case *api.UndoChangesReply:
 		for i := range r.Writes {

@@ -24,6 +24,7 @@ import (
 	"github.com/stator-db/stator/internal/db/autoscaling"
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/cache"
+	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
@@ -53,6 +54,11 @@ type Parts struct {
 	// one.
 	DAX func() DAXPort
 
+	// Triggers returns the triggers of the server, and Scrub its verification in the background; nil
+	// without any. They are started after the service.
+	Triggers func() Triggers
+	Scrub    func() *scrub.Scrub
+
 	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
 	// if the data is not encrypted; nil if it is.
 	Unencrypted func(table string)
@@ -69,6 +75,9 @@ type Service struct {
 	account   string       // in ARNs; twelve digits
 	dax       func() DAXPort
 	access    *access.Store // may be nil
+
+	triggers func() Triggers     // returns noTriggers without any
+	scrub    func() *scrub.Scrub // may return nil
 
 	parameters sync.Mutex // of ApplyDAXParameters
 
@@ -91,6 +100,17 @@ func New(p Parts) *Service {
 	}
 	if s.dax == nil {
 		s.dax = func() (none DAXPort) { return none }
+	}
+	s.triggers = func() Triggers {
+		if p.Triggers != nil {
+			if running := p.Triggers(); running != nil {
+				return running
+			}
+		}
+		return noTriggers{}
+	}
+	if s.scrub = p.Scrub; s.scrub == nil {
+		s.scrub = func() *scrub.Scrub { return nil }
 	}
 	s.workload.Exists = s.exists
 	if s.cache != nil {
@@ -168,20 +188,25 @@ var streamOperations = map[string]*operation{
 
 // ownOperations holds the operations that DynamoDB does not have.
 var ownOperations = map[string]*operation{
-	"CreateAccessKey": plain((*Service).createAccessKey),
-	"DeleteAccessKey": plain((*Service).deleteAccessKey),
-	"DeletePrincipal": plain((*Service).deletePrincipal),
-	"ExplainDenial":   plain((*Service).explainDenial),
-	"GetItemAt":       counted((*Service).getItemAt),
-	"GetPrincipal":    plain((*Service).getPrincipal),
-	"ItemHistory":     expecting(counted((*Service).itemHistory), historyBytes),
-	"ListAccessKeys":  plain((*Service).listAccessKeys),
-	"ListPrincipals":  plain((*Service).listPrincipals),
-	"PutPrincipal":    plain((*Service).putPrincipal),
-	"QueryAt":         enveloped(paged((*Service).queryAt)),
-	"ScanAt":          paged((*Service).scanAt),
-	"SetThrottling":   plain((*Service).setThrottling),
-	"UndoChanges":     expecting(countedByTable((*Service).undoChanges), undoBytes),
+	"CreateAccessKey":   plain((*Service).createAccessKey),
+	"DeleteAccessKey":   plain((*Service).deleteAccessKey),
+	"DeletePrincipal":   plain((*Service).deletePrincipal),
+	"DescribeExpiry":    plain((*Service).describeExpiry),
+	"ExplainDenial":     plain((*Service).explainDenial),
+	"GetItemAt":         counted((*Service).getItemAt),
+	"GetPrincipal":      plain((*Service).getPrincipal),
+	"ItemHistory":       expecting(counted((*Service).itemHistory), historyBytes),
+	"ListAccessKeys":    plain((*Service).listAccessKeys),
+	"ListDeadLetters":   expecting(plain((*Service).listDeadLetters), listLettersBytes),
+	"ListJobs":          plain((*Service).listJobs),
+	"ListPrincipals":    plain((*Service).listPrincipals),
+	"ListTriggers":      plain((*Service).listTriggers),
+	"PutPrincipal":      plain((*Service).putPrincipal),
+	"QueryAt":           enveloped(paged((*Service).queryAt)),
+	"ReplayDeadLetters": expecting(plain((*Service).replayDeadLetters), replayBytes),
+	"ScanAt":            paged((*Service).scanAt),
+	"SetThrottling":     plain((*Service).setThrottling),
+	"UndoChanges":       expecting(countedByTable((*Service).undoChanges), undoBytes),
 }
 
 // autoScalingOperations holds the operations of the third service, Application

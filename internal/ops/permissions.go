@@ -125,7 +125,13 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		return s.onTable(ctx, action, *in.TableCreationParameters.TableName), nil
 	case *api.SetThrottling:
 		return s.onTable(ctx, "stator:SetThrottling", in.TableName), nil
-	case *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
+	case *api.DescribeExpiry:
+		return s.withScan(ctx, r.name, in.TableName)
+	case *api.ListDeadLetters:
+		return s.onTrigger(ctx, r.name, in.TriggerName, true)
+	case *api.ReplayDeadLetters:
+		return s.onTrigger(ctx, r.name, in.TriggerName, false)
+	case *api.ListTriggers, *api.ListJobs, *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
 		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal:
 		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
 	}

@@ -30,6 +30,7 @@ func TestPermissions(t *testing.T) {
 	_, iterator, _ := strings.Cut(tt.ask("GetShardIterator", `{"StreamArn":"`+table+"/stream/"+label+`","ShardId":"`+shard+`","ShardIteratorType":"LATEST"}`), `"ShardIterator":"`)
 	iterator = strings.TrimSuffix(iterator, `"}`)
 
+	tt.s.triggers = func() Triggers { return mailTrigger{} }
 	cases := map[string][2]string{
 		"BatchExecuteStatement":           {`{"Statements":[{"Statement":"SELECT * FROM Orders WHERE pk='a'"},{"Statement":"SELECT * FROM Items.byId WHERE pk='a'"}]}`, "PartiQLSelect " + table + ", PartiQLSelect " + other + "/index/byId"},
 		"BatchGetItem":                    {`{"RequestItems":{"Orders":{"Keys":[{"pk":{"S":"a"}}]},"` + other + `":{"Keys":[{"pk":{"S":"a"}}]}}}`, "BatchGetItem " + table + ", BatchGetItem " + other},
@@ -88,6 +89,11 @@ func TestPermissions(t *testing.T) {
 		"ScanAt":                          {`{"TableName":"Orders","AsOf":1}`, "stator:ScanAt " + table + ", Scan " + table},
 		"ItemHistory":                     {key, "stator:ItemHistory " + table + ", GetItem " + table},
 		"UndoChanges":                     {`{"TableName":"Orders","From":1,"To":2}`, "stator:UndoChanges " + table + ", Scan " + table},
+		"DescribeExpiry":                  {named, "stator:DescribeExpiry " + table + ", Scan " + table},
+		"ListJobs":                        {`{}`, "stator:ListJobs *"},
+		"ListTriggers":                    {`{}`, "stator:ListTriggers *"},
+		"ListDeadLetters":                 {of("TriggerName", "mail"), "stator:ListDeadLetters " + table + ", Scan " + table},
+		"ReplayDeadLetters":               {`{"TriggerName":"mail","All":true}`, "stator:ReplayDeadLetters " + table},
 		"ExplainDenial":                   {of("RequestId", "A"), "stator:ExplainDenial *"},
 		"CreateAccessKey":                 {`{}`, "stator:CreateAccessKey *"},
 		"ListAccessKeys":                  {`{}`, "stator:ListAccessKeys *"},

@@ -21,8 +21,15 @@ type deadLetters map[string]*deadLetterFile
 
 // deadLetterFile is a dead-letter file: JSON lines, one for each record.
 type deadLetterFile struct {
-	mu   sync.Mutex
-	file *os.File
+	path      string
+	replaying sync.Mutex // held while letters are replayed
+
+	mu         sync.RWMutex // held for reading, and exclusively for appending and removing
+	file       *os.File
+	generation int64 // how often letters were removed
+
+	counting sync.Mutex
+	counted  letterCount
 }
 
 func (d deadLetters) open(path string) (*deadLetterFile, error) {
@@ -40,7 +47,7 @@ func (d deadLetters) open(path string) (*deadLetterFile, error) {
 	if err := errors.Join(endLine(file), syncFolder(filepath.Dir(path))); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	d[path] = &deadLetterFile{file: file}
+	d[path] = &deadLetterFile{path: path, file: file}
 	return d[path], nil
 }
 

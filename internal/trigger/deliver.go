@@ -52,6 +52,8 @@ func (f *follower) deliverLane(ctx context.Context, lane []*pendingRecord, p *ro
 // posted later records.
 func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *roundProgress) {
 	var failure error
+	lane := batch[0].lane
+	defer f.status.done(lane)
 	for attempt := 0; ; attempt++ {
 		batch = f.giveUpOld(ctx, batch, attempt, failure, p)
 		if len(batch) == 0 || !f.leads(ctx) {
@@ -61,9 +63,13 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *
 		delivered, failure = f.post(ctx, batch)
 		p.finish(ctx, batch[:delivered])
 		batch = batch[delivered:]
+		if delivered > 0 {
+			f.status.accepted(delivered, f.service.DB.Now())
+		}
 		if len(batch) == 0 || ctx.Err() != nil {
 			return
 		}
+		f.status.failed(lane, attempt+1, failure, f.service.DB.Now())
 		f.log.Warn("delivering a batch failed", "records", len(batch), "attempt", attempt+1, "error", failure)
 		if delivered > 0 {
 			attempt = 0 // the first of the remaining records has failed once
@@ -120,6 +126,7 @@ func (f *follower) giveUp(ctx context.Context, batch []*pendingRecord, reason st
 		err := f.dead.append(f.Name, f.service.DB.Now(), reason, attempts, failure, batch)
 		if err == nil {
 			f.log.Error("records were written to the dead-letter file", "records", len(batch), "reason", reason, "file", f.DeadLetter)
+			f.status.gaveUp(len(batch))
 			p.finish(ctx, batch)
 			return
 		}

@@ -17,8 +17,9 @@ import (
 // follower reads one slot for a trigger.
 type follower struct {
 	*trigger
-	slot int
-	at   stream.Position // all changes before it are done
+	slot   int
+	status *slotStatus
+	at     stream.Position // all changes before it are done
 
 	saved  uint64 // the stamp of the checkpoint
 	idleAt uint64 // the horizon up to which there was nothing to read
@@ -116,9 +117,12 @@ func (f *follower) readInto(ctx context.Context, r *round) (int, error) {
 		return 0, f.age(ctx, r)
 	}
 	for {
-		of, from, ok := f.streamAt(r.end)
+		of, from, lost, ok := f.streamAt(r.end)
 		if !ok {
 			return 0, nil
+		}
+		if lost {
+			f.log.Warn("undelivered changes older than 24 h are lost: a stream does not keep them longer", "slot", f.slot)
 		}
 		end := uint64(math.MaxUint64)
 		if of.End != 0 {
@@ -164,10 +168,11 @@ func (f *follower) age(ctx context.Context, r *round) error {
 }
 
 // streamAt finds the stream to read at a position: the first stream of the table's
-// name that does not end before it.
-func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Position, ok bool) {
-	d := f.service.DB
-	streams := d.Streams(f.Table)
+// name that does not end before it. lost reports that changes of that stream from the position
+// on are not kept any more.
+func (t *trigger) streamAt(at stream.Position) (of db.Stream, from stream.Position, lost, ok bool) {
+	d := t.service.DB
+	streams := d.Streams(t.Table)
 	slices.SortFunc(streams, func(a, b db.Stream) int { return cmp.Compare(a.Start, b.Start) })
 	for _, of := range streams {
 		if of.End != 0 && of.End <= at.Stamp {
@@ -178,14 +183,11 @@ func (f *follower) streamAt(at stream.Position) (of db.Stream, from stream.Posit
 			from = stream.Position{Stamp: of.Start}
 		}
 		if trimmed := d.TrimHorizon(); from.Stamp < trimmed {
-			from = stream.Position{Stamp: trimmed}
-			if at.Stamp >= of.Start {
-				f.log.Warn("undelivered changes older than 24 h are lost: a stream does not keep them longer", "slot", f.slot)
-			}
+			from, lost = stream.Position{Stamp: trimmed}, at.Stamp >= of.Start
 		}
-		return of, from, true
+		return of, from, lost, true
 	}
-	return db.Stream{}, at, false
+	return db.Stream{}, at, false, false
 }
 
 // add adds the changes that match the filters to a round.

@@ -105,6 +105,9 @@ func (t *trigger) followers(ctx context.Context) []*follower {
 	for ctx.Err() == nil {
 		found, err := t.resume(ctx)
 		if err == nil {
+			for _, f := range found {
+				f.status.begin()
+			}
 			return found
 		}
 		if ctx.Err() == nil {
@@ -123,6 +126,7 @@ type trigger struct {
 	client   *http.Client
 	dead     *deadLetterFile // nil if records are retried without limit
 	log      *slog.Logger
+	status   [keyspace.Slots]slotStatus
 }
 
 func newTrigger(o Options, c Config, dead deadLetters) (*trigger, error) {
@@ -157,7 +161,7 @@ func (t *trigger) resume(ctx context.Context) ([]*follower, error) {
 	followers := make([]*follower, keyspace.Slots)
 	first := make(map[string][]byte)
 	for slot := range followers {
-		f := &follower{trigger: t, slot: slot}
+		f := &follower{trigger: t, slot: slot, status: &t.status[slot]}
 		saved, err := d.Checkpoint(ctx, f.checkpoint())
 		if err != nil {
 			return nil, err
