@@ -36,6 +36,12 @@ var pages = []struct{ name, hash, steps string }{
 	{"bulk", "#/table/Orders/items", `await t.rows(100); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Edit all matching"); await t.has("240 matching items");`},
 	{"import", "#/table/Orders/items", `await t.rows(100); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.fill("dialog textarea", "customer,placed,total (N)\nc-001,2026-12-24,12.50"); await t.has("1 item in the text");`},
 	{"settings", "#/table/Orders/settings", `await t.write(); await t.has("by-status");`},
+	{"stream", "#/table/Payments/stream", `await t.fill("select", "TRIM_HORIZON"); await t.has("8 records read"); await t.click(".opener", ":"); await t.el(".images .changed");`},
+	{"streams", "#/now", `await t.has("Payments");`},
+	{"triggers", "#/now/triggers", `await t.has("retrying"); await t.has("the endpoint answered 503"); await t.until(() => t.all(".figures dd.bad", "3").length, "three dead letters"); await t.click("summary");`},
+	{"dead-letters", "#/now/triggers/receipts", `await t.write(); await t.click(".opener"); await t.el(".images");`},
+	{"expiry", "#/now/expiry", `await t.has("Carts"); await t.has("last sweep"); await t.click(".opener"); await t.has("cart-1");`},
+	{"jobs", "#/now/jobs", `await t.has("before-migration");`},
 	{"partiql", "#/partiql", `await t.fill("textarea", 'SELECT * FROM "Orders" WHERE "customer" = \'c-001\' AND "status" = \'paid\''); await t.click("button.primary", "Run"); await t.has("units");`},
 	{"help", "#/tables", `await t.has("ACTIVE"); await t.click('[aria-label="Keyboard shortcuts"]');`},
 }
@@ -46,8 +52,9 @@ const widest = `return [...document.querySelectorAll("main *, header *, dialog *
 // All pages satisfy axe-core, fit a phone, and can be photographed in both themes.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
+	s := serve(t, nowOptions(t))
 	s.orders(t, 240)
+	s.happenings(t)
 	s.create(t, "Every", "id S", "sort B")
 	s.put(t, "Every", every())
 	s.create(t, "Sessions", "token B")
@@ -92,7 +99,7 @@ func (s *server) checkPages(t *testing.T, pages []struct{ name, hash, steps stri
 			if width, _ := strconv.Atoi(b.run(`await t.rest(); return document.documentElement.scrollWidth`)); width == 0 || width > 390 {
 				t.Errorf("on a phone the page is %d pixels wide: %s", width, b.run(widest))
 			}
-			if *shots != "" && slices.Contains([]string{"items", "item", "history", "past"}, p.name) {
+			if *shots != "" && slices.Contains([]string{"items", "item", "history", "past", "stream"}, p.name) {
 				b.photograph(p.name + "-phone")
 			}
 		})

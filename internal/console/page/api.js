@@ -62,7 +62,8 @@ async function readReply(reply) {
   let body;
   try {
     body = await reply.json();
-  } catch {
+  } catch (err) {
+    if (err.name === "AbortError") throw err;
     throw new ApiError("Unreadable", `The console answered ${reply.status} without JSON. Is the server still running?`);
   }
   if (reply.ok) return body;

@@ -100,9 +100,9 @@ let helpOpen = () => {};
 
 const shortcuts = [
   ["/", "search, or the first field of a view"],
-  ["g t", "tables"], ["g p", "PartiQL"], ["g i", "items of the table"], ["g h", "past of the table: history, undo, restore"], ["g s", "settings of the table"],
+  ["g t", "tables"], ["g p", "PartiQL"], ["g n", "what happens now"], ["g i", "items of the table"], ["g h", "past of the table: history, undo, restore"], ["g s", "settings of the table"],
   ["n", "new: table or item"], ["r", "run the query again"], ["e", "show the request and copy it as code"],
-  ["↑ ↓ Enter", "move in a grid, open the item"], ["Space", "select the item"], ["[ ]", "previous, next page"],
+  ["↑ ↓ Enter", "move in a grid, open the item"], ["Space", "select the item"], ["[ ]", "previous, next page"], ["p c", "pause, clear the stream"],
   ["t", "items as of a second of the past"], ["< >", "a second earlier, later"], ["{ }", "a minute earlier, later"], ["b", "back to now"], ["h", "history of the item"],
   ["Ctrl Enter", "run or save"], ["Esc", "close"], ["?", "this help"],
 ];
@@ -127,6 +127,7 @@ addEventListener("keydown", (event) => {
     case "g": pending = "g"; return;
     case "g t": go("tables"); break;
     case "g p": go("partiql"); break;
+    case "g n": go("now"); break;
     case "g i": case "g s": case "g h": {
       const { steps } = route.value;
       if (steps[0] !== "table") return;

@@ -9,6 +9,7 @@ import Items from "./items.js";
 export const tabs = [
   { step: "items", title: "Items", view: Items },
   { step: "past", title: "Past", load: () => import("./pasttab.js") },
+  { step: "stream", title: "Stream", load: () => import("./stream.js") },
   { step: "settings", title: "Settings", load: () => import("./settings.js") },
 ];
 

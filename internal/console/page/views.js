@@ -4,5 +4,6 @@
 export const views = [
   { step: "tables", title: "Tables", load: () => import("./tables.js") },
   { step: "table", load: () => import("./table.js") },
+  { step: "now", title: "Now", load: () => import("./now.js") },
   { step: "partiql", title: "PartiQL", load: () => import("./partiql.js") },
 ];
