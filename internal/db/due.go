@@ -41,8 +41,8 @@ type Expiring struct {
 
 // Sweep is one removal of all expired items.
 type Sweep struct {
-	At    time.Time // when it ended; zero if this server has not done one
-	Error string    // why it could not remove all; empty if it did
+	At    time.Time // when it ended or was skipped; zero if this server has not done one
+	Error string    // why it did not remove all; empty if it did
 }
 
 // maxDueCounted is the largest number of due items that is counted.

@@ -127,7 +127,7 @@ const script = `<img src=x onerror="faults.push('ran')"><script>faults.push("ran
 // Changes appear as they are made, with what differs; they are filtered, paused, and bounded in number.
 func TestStream(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(o *stator.Options) { o.ShardDuration = 2 * time.Second })
+	s := serve(t, func(o *stator.Options) { o.ShardDuration = 3 * time.Second })
 	s.create(t, "Jobs", "id S")
 	b := s.open(t, "#/table/Jobs/stream")
 	b.run(`await t.has("This table has no stream"); await t.write(); await t.click("button", "Switch the stream on"); await t.has("live");`)

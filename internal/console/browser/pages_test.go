@@ -36,7 +36,7 @@ var pages = []struct{ name, hash, steps string }{
 	{"bulk", "#/table/Orders/items", `await t.rows(100); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Edit all matching"); await t.has("240 matching items");`},
 	{"import", "#/table/Orders/items", `await t.rows(100); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Import"); await t.fill("dialog textarea", "customer,placed,total (N)\nc-001,2026-12-24,12.50"); await t.has("1 item in the text");`},
 	{"settings", "#/table/Orders/settings", `await t.write(); await t.has("by-status");`},
-	{"stream", "#/table/Payments/stream", `await t.fill("select", "TRIM_HORIZON"); await t.has("8 records read"); await t.click(".opener", ":"); await t.el(".images .changed");`},
+	{"stream", "#/table/Payments/stream", `await t.fill("select", "TRIM_HORIZON"); await t.until(() => t.all(".opener").length === 8, "8 records"); t.all(".feed tbody > tr").find((r) => r.textContent.includes("modify")).querySelector(".opener").click(); await t.el(".images .changed");`},
 	{"streams", "#/now", `await t.has("Payments");`},
 	{"triggers", "#/now/triggers", `await t.has("retrying"); await t.has("the endpoint answered 503"); await t.until(() => t.all(".figures dd.bad", "3").length, "three dead letters"); await t.click("summary");`},
 	{"dead-letters", "#/now/triggers/receipts", `await t.write(); await t.click(".opener"); await t.el(".images");`},

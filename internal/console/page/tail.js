@@ -163,7 +163,7 @@ export class Tail {
     };
     if (records.length || shard.done || change.catchingUp !== catchingUp) this.tell(change); // before anything is awaited: other shards count, too
     if (shard.done) {
-      await this.describe(false);
+      await (this.describing ??= this.describe(false).finally(() => (this.describing = undefined))); // once for shards that end together
       if (![...this.shards.values()].some((s) => s.parent === shard.id)) this.mustDescribe = true; // they are not listed yet
     }
   }
