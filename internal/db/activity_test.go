@@ -33,15 +33,15 @@ func TestActivityOfIndexBuild(t *testing.T) {
 	}
 }
 
-// follower is an engine of a server that does not lead.
-type follower struct{ store.Engine }
+// subordinate is an engine of a server that does not lead.
+type subordinate struct{ store.Engine }
 
-func (follower) Leads() bool { return false }
+func (subordinate) Leads() bool { return false }
 
 // A restore that no server has begun is expected to have the items of its source.
 func TestActivityOfRestore(t *testing.T) {
 	seed := logSeed(t)
-	d := newDB(t, follower{newEngine(t, pebble.InMemory())}, Options{})
+	d := newDB(t, subordinate{newEngine(t, pebble.InMemory())}, Options{})
 	loadParts(t, d, rand.New(rand.NewPCG(seed, 0)), 30)
 	if _, err := d.SetRecovery(t.Context(), "Parts", 35); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/stator-db/stator"
 )
@@ -172,7 +173,7 @@ func TestStream(t *testing.T) {
 	b.run(`await t.fill("select", "TIME"); await t.has("Choose a time"); const at = new Date(Date.now() + 3600e3); at.setMinutes(at.getMinutes() - at.getTimezoneOffset());
 		await t.fill("input[type=datetime-local]", at.toISOString().slice(0, 19)); await t.has("28 older ones were read and left out");`)
 	b.run(`document.activeElement.blur(); await t.fill("select", "TRIM_HORIZON"); await t.has("28 records read"); document.querySelector(".feed").focus();`)
-	b.keys("\ue015") // ArrowDown
+	b.keys(kb.ArrowDown)
 	b.keys("\r")
 	b.run(`await t.el(".feed tr.detail");`)
 
