@@ -5,7 +5,6 @@
 package cloudwatch
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -330,102 +329,8 @@ func (p *statBucket) datapoint(id meter.ID, names, extended []string) replyStruc
 	return append(point, member{"Unit", string(meter.UnitOf(id.Name))})
 }
 
-// Bounds of a GetMetricData: the queries of a request, and the values of a reply, unless
-// its first result has more.
-const (
-	maxQueries = 500
-	maxValues  = 100_800
-)
-
-func (s *Service) getMetricData(in structure) (replyStruct, error) {
-	queries, err := in.structures("MetricDataQueries")
-	if err != nil {
-		return nil, err
-	}
-	if len(queries) == 0 {
-		return nil, missing("MetricDataQueries")
-	}
-	if len(queries) > maxQueries {
-		return nil, invalid("A request can have at most %d queries.", maxQueries)
-	}
-	order, _ := in.text("ScanBy")
-	from := 0
-	if token, ok := in.text("NextToken"); ok {
-		if from, err = strconv.Atoi(token); err != nil || from < 0 || from > len(queries) {
-			return nil, invalidToken()
-		}
-	}
-	results, values := []replyStruct{}, 0
-	for i, q := range queries[from:] {
-		if returned, given := q["ReturnData"]; given && !isTrue(returned) {
-			continue // only metric math would use it
-		}
-		result, n, err := s.metricData(in, q, order)
-		if err != nil {
-			return nil, err
-		}
-		if values += n; values > maxValues && len(results) > 0 {
-			return replyStruct{{"MetricDataResults", results}, {"Messages", []replyStruct{}}, {"NextToken", strconv.Itoa(from + i)}}, nil
-		}
-		results = append(results, result)
-	}
-	return replyStruct{{"MetricDataResults", results}, {"Messages", []replyStruct{}}}, nil
-}
-
 func invalidToken() error {
 	return &Fault{"InvalidNextToken", "InvalidNextToken", "The token is not valid."}
 }
 
 func isTrue(v any) bool { return v == true || v == "true" }
-
-// metricData answers one query of a GetMetricData. n is the number of its values.
-func (s *Service) metricData(in, q structure, order string) (result replyStruct, n int, err error) {
-	id, given := q.text("Id")
-	if !given {
-		return nil, 0, missing("MetricDataQueries.member.N.Id")
-	}
-	if _, math := q.text("Expression"); math {
-		return nil, 0, invalid("The query %s has an expression: metric math is not supported.", id)
-	}
-	stat, ok := q["MetricStat"].(structure)
-	if !ok {
-		return nil, 0, missing("MetricDataQueries.member.N.MetricStat")
-	}
-	metric, ok := stat["Metric"].(structure)
-	if !ok {
-		return nil, 0, missing("MetricDataQueries.member.N.MetricStat.Metric")
-	}
-	of, known, err := s.readID(metric)
-	if err != nil {
-		return nil, 0, err
-	}
-	seconds, err := stat.number("Period")
-	if err != nil {
-		return nil, 0, err
-	}
-	name, given := stat.text("Stat")
-	if !given {
-		return nil, 0, missing("MetricDataQueries.member.N.MetricStat.Stat")
-	}
-	if err := checkStatistic(name); err != nil {
-		return nil, 0, err
-	}
-	p, err := readPeriod(in, seconds)
-	if err != nil {
-		return nil, 0, err
-	}
-	times, values := []time.Time{}, []float64{}
-	if known {
-		for _, part := range s.read(of, p) {
-			if value, ok := part.statistic(name); ok {
-				times, values = append(times, part.at), append(values, value)
-			}
-		}
-	}
-	if order != "TimestampAscending" {
-		slices.Reverse(times)
-		slices.Reverse(values)
-	}
-	label, _ := q.text("Label")
-	return replyStruct{{"Id", id}, {"Label", cmp.Or(label, of.Name)}, {"Timestamps", times}, {"Values", values}, {"StatusCode", "Complete"}}, len(values), nil
-}

@@ -211,7 +211,30 @@ func TestProtocols(t *testing.T) {
 		{"seconds", "GetMetricStatistics", `{` + orders + `, ` + hour + `, "Period": 30, "Statistics": ["Sum"]}`, "400 InvalidParameterValue"},
 		{"too many points", "GetMetricStatistics", `{` + orders + `, "StartTime": 0, "EndTime": ` + at(0) + `, "Period": 60, "Statistics": ["Sum"]}`, "400 InvalidParameterCombination"},
 		{"no time", "GetMetricStatistics", `{` + orders + `, "StartTime": "soon", "EndTime": 5, "Period": 60, "Statistics": ["Sum"]}`, "400 InvalidParameterValue"},
-		{"mathematics", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "m1 / 60"}]}`, "400 InvalidParameterValue"},
+		{"an expression of a hidden metric", "GetMetricData", `{` + hour + `, "ScanBy": "TimestampAscending", "MetricDataQueries": [{"Id": "e1", "Expression": "m1 / PERIOD(m1)"}, {"Id": "m1", "ReturnData": false, "MetricStat": {"Metric": {` + orders + `}, "Period": 300, "Stat": "Sum"}}]}`,
+			`{"MetricDataResults": [{"Id": "e1", "Label": "e1", "Timestamps": [` + at(0) + `, ` + at(5) + `, ` + at(10) + `], "Values": [0.05, 0.13333333333333333, 0.07666666666666666], "StatusCode": "Complete"}], "Messages": []}`},
+		{"an expression of an expression", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "e2", "Label": "most: ${MAX}", "Expression": "IF(e1 > 20, e1)"}, {"Id": "e1", "ReturnData": false, "Expression": "m1 - 1"}, {"Id": "m1", "ReturnData": false, "MetricStat": {"Metric": {` + orders + `}, "Period": 300, "Stat": "Sum"}}]}`,
+			`{"MetricDataResults": [{"Id": "e2", "Label": "most: 39", "Timestamps": [` + at(10) + `, ` + at(5) + `], "Values": [22, 39], "StatusCode": "Complete"}], "Messages": []}`},
+		{"values up to now", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "e1", "Expression": "FILL(m1, 7)"}, {"Id": "m1", "ReturnData": false, "MetricStat": {"Metric": {"Namespace": "AWS/DynamoDB", "MetricName": "UserErrors"}, "Period": 240, "Stat": "Sum"}}]}`,
+			`{"MetricDataResults": [{"Id": "e1", "Label": "e1", "Timestamps": [` + at(8) + `, ` + at(4) + `, ` + at(0) + `], "Values": [7, 7, 7], "StatusCode": "Complete"}], "Messages": []}`},
+		{"a search of Grafana", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "e1", "Expression": "REMOVE_EMPTY(SEARCH('{AWS/DynamoDB,\"TableName\"} MetricName=\"ConsumedReadCapacityUnits\" \"TableName\"=(\"Orders\" OR \"Carts\")', 'Maximum', 600))"}]}`,
+			`{"MetricDataResults": [{"Id": "e1", "Label": "Orders ConsumedReadCapacityUnits", "Timestamps": [` + at(10) + `, ` + at(0) + `], "Values": [11, 9], "StatusCode": "Complete"}], "Messages": []}`},
+		{"a search of all tables and indexes", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "e1", "Label": "${PROP('Dim.GlobalSecondaryIndexName')}: ${PROP('Stat')}", "Expression": "SEARCH('consumed NOT Carts', 'Sum', 3600)"}]}`,
+			`{"MetricDataResults": [{"Id": "e1", "Label": ": Sum", "Timestamps": [` + at(0) + `], "Values": [78], "StatusCode": "Complete"}, {"Id": "e1", "Label": "by-day: Sum", "Timestamps": [` + at(0) + `], "Values": [1200], "StatusCode": "Complete"}], "Messages": []}`},
+		{"a period of an expression", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "e1", "Period": 600, "Expression": "TIME_SERIES(2)"}]}`,
+			`{"MetricDataResults": [{"Id": "e1", "Label": "e1", "Timestamps": [` + at(10) + `, ` + at(0) + `], "Values": [2, 2], "StatusCode": "Complete"}], "Messages": []}`},
+
+		{"an expression without its metric", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "m1 / 60"}]}`, "400 ValidationError"},
+		{"an expression of itself", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "b + 1"}, {"Id": "b", "Expression": "a + 1"}]}`, "400 ValidationError"},
+		{"an expression that is a number", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "1 + 1"}]}`, "400 ValidationError"},
+		{"an expression with a fault", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "ReturnData": false, "Expression": "1 +"}, {"Id": "m1", "MetricStat": {"Metric": {` + orders + `}, "Period": 600, "Stat": "Sum"}}]}`, "400 ValidationError"},
+		{"an expression and a metric", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "m1", "Expression": "1", "MetricStat": {"Metric": {` + orders + `}, "Period": 600, "Stat": "Sum"}}]}`, "400 ValidationError"},
+		{"the same id twice", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "TIME_SERIES(1)"}, {"Id": "a", "Expression": "TIME_SERIES(1)"}]}`, "400 ValidationError"},
+		{"an id in upper case", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "A", "Expression": "TIME_SERIES(1)"}]}`, "400 ValidationError"},
+		{"a label that is not supported", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Label": "${MAX_TIME}", "Expression": "TIME_SERIES(1)"}]}`, "400 ValidationError"},
+		{"a search that is not valid", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "SEARCH('{AWS/DynamoDB', 'Sum', 60)"}]}`, "400 ValidationError"},
+		{"a search of an unknown statistic", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "SEARCH('x', 'Median', 60)"}]}`, "400 InvalidParameterValue"},
+		{"no period", "GetMetricData", `{` + hour + `, "MetricDataQueries": [{"Id": "a", "Expression": "TIME_SERIES(1)"}]}`, "400 ValidationError"},
 		{"no queries", "GetMetricData", `{` + hour + `}`, "400 MissingParameter"},
 		{"a false token", "ListMetrics", `{"NextToken": "x"}`, "400 InvalidNextToken"},
 		{"an unknown rule", "GetInsightRuleReport", `{"RuleName": "none", ` + hour + `, "Period": 60}`, "404 ResourceNotFoundException"},
@@ -226,6 +249,58 @@ func TestProtocols(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Searches find metrics by the whole or a part of their names and values.
+func TestSearch(t *testing.T) {
+	m := foundMetric{"AWS/DynamoDB", "ConsumedReadCapacityUnits", []dimension{{"TableName", "Orders"}, {"GlobalSecondaryIndexName", "by-day"}}}
+	for _, c := range []struct{ search, want string }{
+		{"Consumed", "true"}, {"consumed ORDERS", "true"}, {"consumed AND Carts", "false"}, {"Carts OR Orders", "true"},
+		{`"Consumed"`, "false"}, {`"Orders"`, "true"}, {`"orders"`, "false"}, {`"by-day"`, "true"}, {"by-day", "true"},
+		{"MetricName=Read", "true"}, {`MetricName="Read"`, "false"}, {`TableName="Orders"`, "true"}, {`"TableName"=("Carts" OR "Orders")`, "true"}, {`TableName=("Carts" OR "Items")`, "false"},
+		{`Namespace="AWS/DynamoDB" "TableName"`, "true"}, {`Namespace="AWS/DAX"`, "false"}, {`Operation="GetItem"`, "false"},
+		{"{AWS/DynamoDB,TableName,GlobalSecondaryIndexName}", "true"}, {`{"AWS/DynamoDB","GlobalSecondaryIndexName","TableName"} Orders`, "true"},
+		{"{AWS/DynamoDB,TableName}", "false"}, {"{AWS/DynamoDB}", "false"}, {"{AWS/DAX,TableName,GlobalSecondaryIndexName}", "false"},
+		{"Orders NOT by-day", "false"}, {"Orders -Carts", "true"}, {"NOT (Carts OR Items)", "true"}, {"(Carts OR Orders) (day OR night)", "true"},
+		{`"a \" quote"`, "false"},
+		{"", "SEARCH: it is empty"}, {"{AWS/DynamoDB", "SEARCH: the names of the schema are separated by commas, and end with }"}, {"(a", "SEARCH: a parenthesis is not closed"},
+		{`"a`, "SEARCH: a quote is not closed"}, {"a OR", "SEARCH: it ends too early"}, {"a = ", "SEARCH: it ends too early"}, {"a)", "SEARCH: ) is not expected"}, {"a=(b c)", "SEARCH: the values of a property are joined by OR"},
+	} {
+		matches, err := parseSearch(c.search)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprint(matches(m))
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.search, got, c.want)
+		}
+	}
+}
+
+// A search has a bound, and says what it leaves out.
+func TestSearchesAreBounded(t *testing.T) {
+	s := open(t)
+	for i := range maxFound + 1 {
+		s.from.DB.Meter().Series(meter.ID{Name: meter.ConsumedWrite, Table: fmt.Sprintf("Table%04d", i)}).Add(1)
+	}
+	request := func(expressions ...string) string {
+		queries := make([]string, len(expressions))
+		for i, expression := range expressions {
+			queries[i] = fmt.Sprintf(`{"Id": "e%d", "Expression": %q}`, i, expression)
+		}
+		return ask(t, s, JSON, "GetMetricData", fmt.Sprintf(`{"StartTime": %d, "EndTime": %d, "MetricDataQueries": [%s]}`, start.Unix(), start.Add(time.Hour).Unix(), strings.Join(queries, ", ")))
+	}
+	got := request("SEARCH('MetricName=ConsumedWriteCapacityUnits', 'Sum', 60)")
+	if n := strings.Count(got, `"StatusCode"`); n != maxFound || !strings.Contains(got, fmt.Sprintf("A search finds %d metrics, of which the first %d are used.", maxFound+1, maxFound)) {
+		t.Errorf("%d results: %.300s", n, got)
+	}
+	half := "FIRST(SEARCH('x','Sum',60))+(0" + strings.Repeat("+METRIC_COUNT(SEARCH('x','Sum',60))", maxSearches/2-1) + ")"
+	if got := request("FIRST(SEARCH('x', 'Sum', 60))", half); !strings.Contains(got, "MetricDataResults") {
+		t.Error(got)
+	}
+	if got := request("FIRST(SEARCH('x', 'Sum', 60))", half, half); got != "400 ValidationError" {
+		t.Errorf("too many searches: %.300s", got)
 	}
 }
 
