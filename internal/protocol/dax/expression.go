@@ -421,9 +421,6 @@ func (r *treeReader) steps(m *cbor.Members) (item.Path, error) {
 func (r *treeReader) step() (item.Step, error) {
 	if r.Kind() != cbor.Tag {
 		name, err := r.Text()
-		if err == nil && len(name) == 0 {
-			err = cbor.ErrMalformed
-		}
 		if err == nil {
 			err = r.add(len(name))
 		}

@@ -122,7 +122,7 @@ func TestInvalidExpressions(t *testing.T) {
 		{"condition", "a path of nothing", "8301820b811280", "The expression is malformed"},
 		{"condition", "a path that begins with an index", "8301820b8212d90cfc0080", "The expression is malformed"},
 		{"condition", "a negative index", "8301820b83126161d90cfc2080", "The expression is malformed"},
-		{"condition", "an empty name", "8301820b82126080", "The expression is malformed"},
+		{"condition", "an empty name", "8301820b82126080", "Empty attribute name"},
 		{"condition", "size of size", "83018300" + "82108210" + a + a + "80", "Incorrect operand type for operator or function; operator or function: size, operand type: N"},
 		{"condition", "size of nothing", "83018300" + "8110" + a + "80", "Incorrect number of operands for operator or function; operator or function: size, number of operands: 0"},
 		{"condition", "another error before size of size", "83018306" + "830b" + a + a + "8300" + "82108210" + a + a + "80", "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2"},
