@@ -234,7 +234,7 @@ func (r *requestReader) updateItem() error {
 }
 
 func (r *requestReader) query() error {
-	table, of, err := r.table()
+	table, err := r.byteText()
 	if err != nil {
 		return err
 	}
@@ -257,13 +257,13 @@ func (r *requestReader) query() error {
 	if keys != nil {
 		o.expressions().KeyCondition = keys
 	}
-	in := &api.Query{TableName: table, Limit: o.limit, ScanIndexForward: o.forward}
+	in := &api.Query{TableName: *table, Limit: o.limit, ScanIndexForward: o.forward}
 	r.out.In = in
-	return r.paged(o, of, &in.Paged)
+	return r.paged(o, *table, &in.Paged)
 }
 
 func (r *requestReader) scan() error {
-	table, of, err := r.table()
+	table, err := r.byteText()
 	if err != nil {
 		return err
 	}
@@ -271,20 +271,27 @@ func (r *requestReader) scan() error {
 	if err != nil {
 		return err
 	}
-	in := &api.Scan{TableName: table, Limit: o.limit, Segment: o.segment, TotalSegments: o.totalSegments}
+	in := &api.Scan{TableName: *table, Limit: o.limit, Segment: o.segment, TotalSegments: o.totalSegments}
 	r.out.In = in
-	return r.paged(o, of, &in.Paged)
+	return r.paged(o, *table, &in.Paged)
 }
 
-// paged sets what Query and Scan share.
-func (r *requestReader) paged(o *options, of schema.Key, in *api.Paged) (err error) {
+// paged sets what Query and Scan share. The key of the table is looked up only if it is needed, because
+// the faults of a request are reported before that there is no table.
+func (r *requestReader) paged(o *options, table string, in *api.Paged) (err error) {
 	r.out.shown = newProjection(o.projection())
 	in.IndexName, in.Select, in.ConsistentRead = o.indexName, o.selects, o.consistent
 	in.ReturnConsumedCapacity, in.Compiled = o.consumedCapacity, o.compiled
 	switch {
 	case o.startKey == nil:
 	case o.indexName == nil:
-		in.ExclusiveStartKey, err = r.reader().key(o.startKey, of)
+		of, err := r.catalog.Key(table)
+		if err != nil {
+			return err
+		}
+		if in.ExclusiveStartKey, err = r.reader().key(o.startKey, of); err != nil {
+			return err
+		}
 	default:
 		in.ExclusiveStartKey, err = r.reader().namedKey(o.startKey)
 	}

@@ -283,6 +283,9 @@ func (r *requestReader) transactGetItems() error {
 	if err != nil {
 		return err
 	}
+	if !tables.absent {
+		in.TransactItems = []api.TransactGetItem{}
+	}
 	for range n {
 		table, of, b, err := r.actionKey(&tables, &keys)
 		if err != nil {
@@ -339,6 +342,9 @@ func (r *requestReader) transactWriteItems() error {
 	n, err := r.columns(&c.kinds, &c.tables, &c.keys, &c.values, &returnValues, &c.onFailure, &c.conditions, &c.updates)
 	if err != nil {
 		return err
+	}
+	if !c.tables.absent {
+		in.TransactItems = []api.TransactWriteItem{}
 	}
 	for i := range n {
 		action, err := r.action(&c, i)

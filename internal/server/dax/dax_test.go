@@ -158,6 +158,11 @@ const (
 	methodList      = 670678385
 	methodGetItem   = 263244906
 	methodPutItem   = -2106490455
+
+	methodQuery              = -931250863
+	methodScan               = -1875390620
+	methodTransactGetItems   = 1866287579
+	methodTransactWriteItems = -1160037738
 )
 
 // call sends a request of encoded arguments, and returns the codes of the error that it is
@@ -269,6 +274,33 @@ func TestItems(t *testing.T) {
 	}
 	if shapes := n.service.Shapes().Shapes; len(shapes) < 2 {
 		t.Errorf("requests are not counted by their shape: %+v", shapes)
+	}
+}
+
+// Faults that need no table are reported before that there is none, and an empty list is not an absent one, as over HTTP.
+func TestFaultsBeforeTables(t *testing.T) {
+	c := newNodeTest(t, false).dial()
+	option := func(name, value int64) []byte {
+		return cbor.AppendInt(cbor.AppendInt(cbor.AppendMap(nil, 1), name), value)
+	}
+	empty, none := cbor.AppendArray(nil, 0), cbor.AppendNull(nil)
+	for _, r := range []struct {
+		name   string
+		method int64
+		args   []byte
+		want   string
+	}{
+		{"scan of no items", methodScan, slices.Concat(bytesOf("Missing"), option(13, 0)), "Member must have value greater than or equal to 1"},
+		{"query of no items", methodQuery, slices.Concat(bytesOf("Missing"), none, option(13, 0)), "Member must have value greater than or equal to 1"},
+		{"scan", methodScan, slices.Concat(bytesOf("Missing"), none), "Requested resource not found"},
+		{"scan from a key", methodScan, slices.Concat(bytesOf("Missing"), cbor.AppendBytes(cbor.AppendInt(cbor.AppendMap(nil, 1), 9), []byte("a"))), "Requested resource not found"},
+		{"gets of nothing", methodTransactGetItems, slices.Concat(empty, empty, empty, none), "Member must have length greater than or equal to 1"},
+		{"gets of null", methodTransactGetItems, slices.Concat(none, none, none, none), "Value null at 'transactItems'"},
+		{"actions of nothing", methodTransactWriteItems, slices.Concat(empty, empty, empty, empty, none, empty, empty, empty, none), "Member must have length greater than or equal to 1"},
+	} {
+		if _, message, _ := c.call(r.method, r.args, 1); !strings.Contains(message, r.want) {
+			t.Errorf("%s: %q, want %q", r.name, message, r.want)
+		}
 	}
 }
 
