@@ -31,7 +31,9 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.RequestURI = r.URL.RequestURI()
 	defer r.Body.Close()
 	w := &response{header: make(http.Header), status: http.StatusOK}
-	t.handler.ServeHTTP(w, r)
+	if aborted(t.handler, w, r) && r.Context().Err() == nil {
+		return nil, io.ErrUnexpectedEOF // as from a connection that was closed
+	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -46,6 +48,19 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		ContentLength: int64(w.body.Len()),
 		Request:       r,
 	}, nil
+}
+
+// aborted calls a handler, and reports whether it has aborted its reply.
+func aborted(h http.Handler, w http.ResponseWriter, r *http.Request) (aborted bool) {
+	defer func() {
+		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // it is panicked with as it is
+			aborted = true
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	h.ServeHTTP(w, r)
+	return false
 }
 
 // response records the reply of a handler.

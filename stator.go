@@ -33,6 +33,7 @@ import (
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/encryption"
+	"github.com/stator-db/stator/internal/inject"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/protocol/auth"
@@ -126,6 +127,11 @@ type Options struct {
 	// secondary index or a partition, as DynamoDB does; see docs/throttling.md.
 	Throttle bool
 
+	// AllowFaults lets DB.SetFaults and requests inject faults into other requests, for tests; Faults does
+	// that from the start. Then changes of all tables are recorded for some minutes. See docs/faults.md.
+	AllowFaults bool
+	Faults      *FaultPlan
+
 	// AllowedHosts are the names of the public DNS by which Handler is reached:
 	// a name, all names below one (*.example.org), or all names (*). Requests
 	// for other names of the public DNS are rejected, because a web page could
@@ -210,7 +216,8 @@ type DB struct {
 	buckets     map[string]blob.Place
 	transfers   *transfer.Store
 	scaling     *autoscaling.Store
-	service     *ops.Service // nil until it is made
+	service     *ops.Service     // nil until it is made
+	faults      *inject.Injector // nil if none are injected
 	handler     http.Handler
 	direct      http.Handler // accepts any host
 	region      string       // in ARNs of DAX clusters
@@ -287,7 +294,7 @@ func (o *Options) check() error {
 	case o.Dir == "":
 		return errors.New("a database in memory cannot have an encryption key: nothing of it is on a disk")
 	}
-	return o.checkCache()
+	return errors.Join(o.checkFaults(), o.checkCache())
 }
 
 // unencrypted returns what is called when a table asks for encryption; nil if that needs no
@@ -382,7 +389,11 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		return nil, errors.Join(err, engine.Close())
 	}
 	cached := o.newCache(now)
-	settings := db.Options{Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired, ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles)}
+	settings := db.Options{
+		Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired,
+		ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles),
+		KeepChanges: o.allowsFaults(),
+	}
 	shareCache(cached, &settings)
 	d, err := db.Open(ctx, engine, settings)
 	if err != nil {
@@ -406,8 +417,12 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 			return nil, errors.Join(fmt.Errorf("read the access keys and policies of the database: %w", err), s.Close())
 		}
 	}
-	service := ops.New(ops.Parts{Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort, Unencrypted: o.unencrypted(),
-		Triggers: s.runningTriggers, Scrub: func() *scrub.Scrub { return s.scrub }})
+	s.faults = o.injector(now)
+	service := ops.New(ops.Parts{
+		Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort,
+		Unencrypted: o.unencrypted(), Triggers: s.runningTriggers, Scrub: func() *scrub.Scrub { return s.scrub },
+		Faults: s.faults,
+	})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
 	if cached != nil {

@@ -297,6 +297,13 @@ func whole(e *Error) *Error {
 	return e
 }
 
+// InternalError is a failure of the server. Clients retry after it.
+func InternalError() *Error {
+	e := fault("InternalServerError", "Internal server error")
+	e.Status = http.StatusInternalServerError
+	return e
+}
+
 // Conflict is a write that waited too long for other writes of the same item.
 func Conflict() *Error {
 	return fault("TransactionConflictException", "Transaction is ongoing for the item")

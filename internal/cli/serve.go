@@ -62,6 +62,7 @@ type serveFlags struct {
 	traceSample   float64
 	config        string
 	triggers      []stator.Trigger // from the configuration file
+	faults        faultFlags
 }
 
 func serveCommand() *cobra.Command {
@@ -110,6 +111,9 @@ machines can reach requires that, and TLS:
 			if err := f.schedule.check(cmd); err != nil {
 				return err
 			}
+			if err := f.faults.read(cmd); err != nil {
+				return err
+			}
 			if err := checkConsole(f.console); err != nil {
 				return err
 			}
@@ -142,6 +146,7 @@ machines can reach requires that, and TLS:
 	flags.BoolVar(&f.hideExpired, "hide-expired", false, "omit items whose time to live has passed from reads, even before they are deleted")
 	flags.BoolVar(&f.throttle, "throttle", false, "reject requests that exceed the throughput of a table, an index or a partition, as DynamoDB does; see docs/throttling.md")
 	f.cacheFlags.add(cmd)
+	f.faults.add(cmd)
 	durationVar(cmd, &f.shardDuration, "shard-duration", 4*time.Hour, "how long a shard of a stream accepts records before a successor replaces it")
 	flags.IntVar(&f.scrub, "scrub", 1000, "stored keys that are verified per second in the background, again and again; 0 disables it")
 	f.addOperation(cmd)
@@ -405,6 +410,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o.AllowedHosts, o.Access, o.Region = allowedHosts(f), a.access, f.access.region
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
 	o.Console = consoleMode(f.console)
+	o.AllowFaults, o.Faults = f.faults.allow, f.faults.plan
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

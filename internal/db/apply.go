@@ -77,7 +77,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 			return Outcome{}, err
 		}
 	}
-	if changed && t.Logs() {
+	if changed && (d.keepChanges || t.Logs()) {
 		r := change.Record{At: d.recordTime(tx, at.now), Actor: w.Actor, By: at.by, Before: before, After: after}
 		tx.Set(keyspace.Change(t.ID, keyspace.Slot(at.key), uint64(tx.Stamp()), at.n), r.Encode())
 	}

@@ -15,6 +15,9 @@ type Bill struct {
 	// By is the ARN of the principal that sent the request. The change log has it.
 	By string
 
+	// Faults are injected into the request by a test; nil for none.
+	Faults Faults
+
 	d     *DB
 	table *table // the last one that the request has used
 	lines []billLine

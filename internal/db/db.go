@@ -64,6 +64,9 @@ type Options struct {
 	// one.
 	SharedCache *SharedCache
 
+	// KeepChanges records the changes of all tables for some minutes, for Faults.Lag.
+	KeepChanges bool
+
 	// MaxCollectionBytes limits the size of an item collection in a table with
 	// local indexes. It defaults to 10 GB.
 	MaxCollectionBytes int64
@@ -92,7 +95,8 @@ type DB struct {
 	catalog catalog
 	meter   *meter.Registry
 
-	past *history.Recent // what was read of the past
+	past        *history.Recent // what was read of the past
+	keepChanges bool            // of all tables
 
 	decoded sync.Map // by the name of the table: the *decodedStream that was read last
 

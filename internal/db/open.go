@@ -40,6 +40,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		writing:         o.Writing,
 		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
 		past:            history.NewRecent(),
+		keepChanges:     o.KeepChanges,
 		drop:            lead.NewWake(),
 		build:           lead.NewWake(),
 		restores:        newRestoreQueue(o.OpenBackup),
@@ -85,6 +86,12 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	}
 	if err := d.resumeClock(ctx); err != nil {
 		return nil, fmt.Errorf("compare the clock with the newest data: %w", err)
+	}
+	if d.keepChanges {
+		d.past.Running, d.past.LogBytes = laggingReads, 1<<30
+		if err := d.dropKeptChanges(ctx); err != nil {
+			return nil, fmt.Errorf("remove recorded changes: %w", err)
+		}
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
@@ -228,6 +235,11 @@ func (d *DB) Close() error {
 	if d.runHasEnd || len(d.newRuns) > 0 {
 		if err := d.recordRuns(context.Background()); err != nil {
 			d.log.Warn("a run of the clock could not be recorded", "error", err)
+		}
+	}
+	if d.keepChanges {
+		if err := d.dropKeptChanges(context.Background()); err != nil {
+			d.log.Warn("changes that were recorded for injected faults could not be removed", "error", err)
 		}
 	}
 	return d.saveCounts(context.Background())

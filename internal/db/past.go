@@ -91,6 +91,11 @@ func (p *pageReader) readPast() error {
 	if err != nil {
 		return err
 	}
+	return p.readFrom(past)
+}
+
+// readFrom reads the page of a range from the past.
+func (p *pageReader) readFrom(past *history.Past) error {
 	var last item.Item // the key of the last item
 	more, err := past.Read(p.ctx, p.target.span, func(key []byte, it item.Item, whole func() (item.Item, error)) bool {
 		p.whole = whole

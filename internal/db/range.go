@@ -83,6 +83,10 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 	if err := d.admitRead(bill, t, at); err != nil {
 		return Page{}, err
 	}
+	f, early := bill.faults(), false
+	if f != nil {
+		early = r.endEarly(f)
+	}
 	p.maxUnits = d.readableUnits(t, at)
 	p.maxBytes = min(MaxPageBytes, capacity.ReadableBytes(p.maxUnits, r.Consistent))
 	if r.Partition == nil {
@@ -92,8 +96,11 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 			p.scan.Each = func(partition int, units float64) { d.chargeScan(bill, t, at.index, partition, p.partitions, units) }
 		}
 	}
-	if err := p.read(); err != nil {
+	if err := p.read(f); err != nil {
 		return Page{}, err
+	}
+	if early && p.page.Last != nil {
+		f.PageEnded(p.page.Scanned)
 	}
 	p.charge()
 	d.meterRead(bill, t, at, p.page.Consumed.Total())
@@ -201,9 +208,14 @@ type pageReader struct {
 }
 
 // read scans the range until the page is full.
-func (p *pageReader) read() error {
+func (p *pageReader) read(f Faults) error {
 	if !p.r.At.IsZero() {
 		return p.readPast()
+	}
+	if f != nil && !p.r.Consistent {
+		if done, err := p.readLagging(f); done || err != nil {
+			return err
+		}
 	}
 	if !p.r.Whole {
 		if err := p.db.engine.ReadRange(p.ctx, p.target.span, p.next); err != nil {

@@ -78,6 +78,9 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 		return d.engine.Get(ctx, consistency(g.Consistent), keys...)
 	}
 	items, over, err := d.readWithin(read, maxBytes, admitted, func(int) *schema.Table { return t.Table }, g.Memory)
+	if f := bill.faults(); f != nil && err == nil && !g.Consistent {
+		err = d.lagging(ctx, f, t.Table, admitted, items)
+	}
 	returned := len(items)
 	if over {
 		returned--
@@ -88,7 +91,7 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 
 // admitKeys returns the keys that can be read without exceeding a limit.
 func (d *DB) admitKeys(b *Bill, t *table, g Get, stored [][]byte, keys []item.Item) (admitted [][]byte, of []item.Item, err error) {
-	if t.limits == nil {
+	if t.limits == nil && b.faults() == nil {
 		return stored, keys, nil
 	}
 	for i := range keys {
@@ -183,6 +186,11 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 		return nil, buffer.ErrNoRoom
 	}
 	it, err := d.decodeVisible(t.Table, stored, values[0])
+	if f := bill.faults(); f != nil && err == nil && !g.Consistent {
+		was := []item.Item{it}
+		err = d.lagging(ctx, f, t.Table, [][]byte{stored}, was)
+		it = was[0]
+	}
 	if err == nil && !g.Free {
 		d.consumeRead(bill, t, access{stored: stored, item: key}, readUnits(it, g.Consistent))
 	}

@@ -46,6 +46,11 @@ func placeOf(index uint16, key []byte) throttle.Place {
 
 // admitRead returns a Throttled if a read exceeds a limit.
 func (d *DB) admitRead(b *Bill, t *table, a access) error {
+	if b.faults() != nil {
+		if err := d.reject(b, t, a); err != nil {
+			return err
+		}
+	}
 	if t.limits == nil {
 		return nil
 	}
@@ -158,6 +163,10 @@ func (a *admission) limits(i int) *throttle.Table {
 func (a *admission) admit(n int) error {
 	var cancelled *Cancelled
 	for i := range a.writes {
+		if err := a.rejectWrite(i, n); err != nil {
+			cancelled, _ = cancelled.add(i, n, err)
+			continue
+		}
 		limits := a.limits(i)
 		if limits == nil || a.keys[i] == nil {
 			continue

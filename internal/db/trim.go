@@ -50,8 +50,12 @@ func (d *DB) Trim(ctx context.Context) error {
 
 // trimTable removes the changes of a table before keptFrom, up to the horizon.
 func (d *DB) trimTable(ctx context.Context, t *schema.Table, now, trimmed time.Time, horizon uint64) error {
+	from := min(keptFrom(t, now, trimmed), horizon)
+	if d.keepChanges {
+		from = min(from, StampAt(now.Add(-keptChanges)))
+	}
 	for slot := range keyspace.Slots {
-		start, end := keyspace.ChangeSpan(t.ID, slot, 0, min(keptFrom(t, now, trimmed), horizon))
+		start, end := keyspace.ChangeSpan(t.ID, slot, 0, from)
 		if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 			return err
 		}

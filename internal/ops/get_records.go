@@ -34,9 +34,18 @@ func (s *Service) getRecords(ctx context.Context, in *api.GetRecords) (*api.GetR
 	if err != nil {
 		return nil, err
 	}
+	f := faultsOf(ctx)
+	if f != nil {
+		if err := s.beforeRecords(ctx, f, src, it); err != nil {
+			return nil, err
+		}
+	}
 	page, err := s.streams().Read(ctx, src, it, limit)
 	if err != nil {
 		return nil, err
+	}
+	if f != nil {
+		f.holdBack(&page)
 	}
 	reply := &api.GetRecordsReply{Records: make([]api.Record, len(page.Changes))}
 	for i := range page.Changes {

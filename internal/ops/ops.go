@@ -26,6 +26,7 @@ import (
 	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/db/scrub"
 	"github.com/stator-db/stator/internal/db/transfer"
+	"github.com/stator-db/stator/internal/inject"
 	"github.com/stator-db/stator/internal/language/expr"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/protocol/principals"
@@ -49,6 +50,10 @@ type Parts struct {
 	// Access has the access keys and principals, which requests can change if they are in the
 	// database; nil without any.
 	Access *access.Store
+
+	// Faults decides which faults are injected into requests; nil for none. DB has to keep the
+	// changes of all tables then.
+	Faults *inject.Injector
 
 	// DAX returns the port for clients of DAX, which the control plane of DAX shows; nil without
 	// one.
@@ -74,7 +79,8 @@ type Service struct {
 	cache     *cache.Cache // may be nil
 	account   string       // in ARNs; twelve digits
 	dax       func() DAXPort
-	access    *access.Store // may be nil
+	access    *access.Store    // may be nil
+	faults    *inject.Injector // may be nil
 
 	triggers func() Triggers     // returns noTriggers without any
 	scrub    func() *scrub.Scrub // may return nil
@@ -95,7 +101,7 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, access: p.Access, unencrypted: p.Unencrypted,
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, access: p.Access, faults: p.Faults, unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	if s.dax == nil {
@@ -188,25 +194,28 @@ var streamOperations = map[string]*operation{
 
 // ownOperations holds the operations that DynamoDB does not have.
 var ownOperations = map[string]*operation{
-	"CreateAccessKey":   plain((*Service).createAccessKey),
-	"DeleteAccessKey":   plain((*Service).deleteAccessKey),
-	"DeletePrincipal":   plain((*Service).deletePrincipal),
-	"DescribeExpiry":    plain((*Service).describeExpiry),
-	"ExplainDenial":     plain((*Service).explainDenial),
-	"GetItemAt":         counted((*Service).getItemAt),
-	"GetPrincipal":      plain((*Service).getPrincipal),
-	"ItemHistory":       expecting(counted((*Service).itemHistory), historyBytes),
-	"ListAccessKeys":    plain((*Service).listAccessKeys),
-	"ListDeadLetters":   expecting(plain((*Service).listDeadLetters), listLettersBytes),
-	"ListJobs":          plain((*Service).listJobs),
-	"ListPrincipals":    plain((*Service).listPrincipals),
-	"ListTriggers":      plain((*Service).listTriggers),
-	"PutPrincipal":      plain((*Service).putPrincipal),
-	"QueryAt":           enveloped(paged((*Service).queryAt)),
-	"ReplayDeadLetters": expecting(plain((*Service).replayDeadLetters), replayBytes),
-	"ScanAt":            paged((*Service).scanAt),
-	"SetThrottling":     plain((*Service).setThrottling),
-	"UndoChanges":       expecting(countedByTable((*Service).undoChanges), undoBytes),
+	"CreateAccessKey":    plain((*Service).createAccessKey),
+	"DeleteAccessKey":    plain((*Service).deleteAccessKey),
+	"DeletePrincipal":    plain((*Service).deletePrincipal),
+	"DescribeExpiry":     plain((*Service).describeExpiry),
+	"ExplainDenial":      plain((*Service).explainDenial),
+	"GetItemAt":          counted((*Service).getItemAt),
+	"GetPrincipal":       plain((*Service).getPrincipal),
+	"ItemHistory":        expecting(counted((*Service).itemHistory), historyBytes),
+	"ListAccessKeys":     plain((*Service).listAccessKeys),
+	"ListDeadLetters":    expecting(plain((*Service).listDeadLetters), listLettersBytes),
+	"ListJobs":           plain((*Service).listJobs),
+	"ListPrincipals":     plain((*Service).listPrincipals),
+	"ListTriggers":       plain((*Service).listTriggers),
+	"PutPrincipal":       plain((*Service).putPrincipal),
+	"QueryAt":            enveloped(paged((*Service).queryAt)),
+	"ReplayDeadLetters":  expecting(plain((*Service).replayDeadLetters), replayBytes),
+	"ScanAt":             paged((*Service).scanAt),
+	"SetThrottling":      plain((*Service).setThrottling),
+	"UndoChanges":        expecting(countedByTable((*Service).undoChanges), undoBytes),
+	"GetFaults":          plain((*Service).getFaults),
+	"ListInjectedFaults": plain((*Service).listInjectedFaults),
+	"SetFaults":          plain((*Service).setFaults),
 }
 
 // autoScalingOperations holds the operations of the third service, Application
@@ -376,7 +385,11 @@ func (s *Service) execute(ctx context.Context, r Request, memory *buffer.Scratch
 		c.operation, c.bill.By = r.name, c.Principal
 	}
 	if err = s.authorize(ctx, c, r); err == nil {
-		out, err = r.do(s, ctx, r.in, memory)
+		if s.faults != nil && c != nil {
+			out, err = s.doWithFaults(ctx, c, r, memory)
+		} else {
+			out, err = r.do(s, ctx, r.in, memory)
+		}
 	}
 	if c != nil {
 		c.settle(err)
@@ -573,6 +586,9 @@ type Caller struct {
 	operation string // its name
 
 	bill db.Bill
+
+	faultsDecided bool
+	faults        *faultsOfRequest // nil if none are injected
 }
 
 // settle counts what a request has consumed, unless it is repeated.

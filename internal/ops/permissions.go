@@ -132,7 +132,8 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	case *api.ReplayDeadLetters:
 		return s.onTrigger(ctx, r.name, in.TriggerName, false)
 	case *api.ListTriggers, *api.ListJobs, *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
-		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal:
+		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal,
+		*api.SetFaults, *api.GetFaults, *api.ListInjectedFaults:
 		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
 	}
 	return nil, apierror.AccessDenied("Access is denied")

@@ -119,6 +119,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := door.Begin(w, r)
 	defer x.End()
 	h.Answer(r.Context(), &x.Request, &x.Reply)
+	if x.Reply.Cut {
+		panic(http.ErrAbortHandler)
+	}
 	if err := x.Reply.Send(w); err != nil {
 		if r.Context().Err() == nil {
 			h.log.Error("a stream ended early", "request", string(x.Reply.ID[:]), "error", err)
@@ -455,6 +458,9 @@ func (h *Handler) faultOf(ctx context.Context, a *door.Reply, operation string, 
 		return fault
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return nil
+	case errors.Is(err, ops.ErrNoAnswer):
+		a.Cut = true
+		return nil
 	case errors.Is(err, store.ErrFull):
 		h.rejected(a, operation, err)
 		return internal("The disk is almost full. Writes are rejected until there is space again.")
@@ -492,10 +498,11 @@ func (h *Handler) rejected(a *door.Reply, operation string, err error) {
 
 // internal is the error for a failure of ours. Clients retry after it.
 func internal(message string) *apierror.Error {
-	if message == "" {
-		message = "Internal server error"
+	e := apierror.InternalError()
+	if message != "" {
+		e.Message = message
 	}
-	return &apierror.Error{Code: "InternalServerError", Status: http.StatusInternalServerError, Message: message}
+	return e
 }
 
 // fault answers a request of the API with an error, which it counts.

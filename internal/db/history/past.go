@@ -69,6 +69,9 @@ func (r *Reader) Before(ctx context.Context, t *schema.Table, x *schema.Index, e
 	return r.past(t, x, cut, math.MaxUint64), nil
 }
 
+// IsPresent reports whether nothing has changed since then.
+func (p *Past) IsPresent() bool { return p.id.from == math.MaxUint64 }
+
 // Between returns what has changed in a table from a time up to, and not including,
 // another.
 func (r *Reader) Between(ctx context.Context, t *schema.Table, from, to time.Time) (*Past, error) {

@@ -49,6 +49,7 @@ type Request struct {
 // connection is closed.
 type Reply struct {
 	Status      int
+	Cut         bool // the client is still there, and is to see the connection closed
 	ContentType string
 	ID          [52]byte    // of the request
 	Checksum    uint32      // of the body, if HasChecksum

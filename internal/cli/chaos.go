@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/chaos"
+	"github.com/stator-db/stator/internal/inject"
+)
+
+// chaosFlags are the flags of stator chaos.
+type chaosFlags struct {
+	check       string
+	faults      string
+	replay      string
+	seeds       int
+	first       uint64
+	controls    int
+	parallel    int
+	failures    int
+	maxRuns     int
+	timeout     time.Duration
+	identity    string
+	endpointEnv []string
+	out         string
+	printFaults bool
+	json        bool
+}
+
+func chaosCommand() *cobra.Command {
+	var f chaosFlags
+	cmd := &cobra.Command{
+		Use:   "chaos --check COMMAND",
+		Short: "Run a test command over many seeds of injected faults, and find the smallest set that breaks it",
+		Long: `Run a test command over many seeds, each with a server in memory of its own that injects
+other faults into its requests. When the command fails, the faults are reduced to the smallest set
+with which it still fails, and written to a file that repeats them.
+
+The command finds the server by the environment of the AWS SDKs: AWS_ENDPOINT_URL and
+AWS_ENDPOINT_URL_DYNAMODB, a region and credentials. STATOR_SEED has the seed. It is run without faults
+first: a command that fails then is reported as such.
+
+  stator chaos --check 'go test ./...' --seeds 200
+  stator chaos --check 'go test ./...' --replay stator-chaos-17.yaml`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.printFaults {
+				_, err := io.WriteString(cmd.OutOrStdout(), chaos.DefaultPlan)
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.check, "check", "", "command that must succeed whatever faults there are; run by the shell")
+	flags.StringVar(&f.faults, "faults", "", "file of faults to try; see docs/faults.md. Defaults to those of --print-faults")
+	flags.StringVar(&f.replay, "replay", "", "file of faults that a failure has left; they are injected again, with the seed of the file")
+	flags.IntVar(&f.seeds, "seeds", 100, "how many seeds to try; with --replay how often, once by default")
+	flags.Uint64Var(&f.first, "first-seed", 1, "the first seed")
+	flags.IntVar(&f.controls, "controls", 2, "runs without faults at the beginning")
+	flags.IntVar(&f.parallel, "parallel", 1, "runs at a time")
+	flags.IntVar(&f.failures, "failures", 1, "end after so many seeds that break the command")
+	flags.IntVar(&f.maxRuns, "max-runs", 200, "runs to minimize the faults of one seed")
+	durationVar(cmd, &f.timeout, "timeout", 2*time.Minute, "how long one run may take; it has failed then")
+	flags.StringVar(&f.identity, "identity", "auto", "count requests by key or by operation; auto is by key if the runs without faults have the same keys")
+	flags.StringArrayVar(&f.endpointEnv, "endpoint-env", nil, "further environment variable with the URL of the server; can be repeated")
+	flags.StringVar(&f.out, "out", "", "file to write the smallest set of faults to; defaults to stator-chaos-SEED.yaml")
+	flags.BoolVar(&f.printFaults, "print-faults", false, "print the faults that are tried without --faults")
+	flags.BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// options checks the flags.
+func (f *chaosFlags) options(cmd *cobra.Command) (o chaos.Options, err error) {
+	switch {
+	case strings.TrimSpace(f.check) == "":
+		return o, usageError{errors.New("--check must be a command, such as 'go test ./...'")}
+	case f.replay != "" && f.faults != "":
+		return o, usageError{errors.New("--replay and --faults cannot be combined")}
+	case f.seeds < 1 || f.controls < 1 || f.parallel < 1 || f.failures < 1 || f.maxRuns < 1:
+		return o, usageError{errors.New("--seeds, --controls, --parallel, --failures and --max-runs must be at least 1")}
+	case f.parallel > maxParallelRuns:
+		return o, usageError{fmt.Errorf("--parallel is %d, but must be at most %d", f.parallel, maxParallelRuns)}
+	case f.timeout == 0:
+		return o, usageError{errors.New("--timeout must be more than 0")}
+	case !slices.Contains([]string{"auto", inject.IdentityKey, inject.IdentityOperation}, f.identity):
+		return o, usageError{fmt.Errorf("--identity is %q, but must be auto, key or operation", f.identity)}
+	}
+	o = chaos.Options{Plan: chaos.Defaults(), Check: f.command, First: f.first, Seeds: f.seeds, Controls: f.controls, Parallel: f.parallel, Timeout: f.timeout, MaxRuns: f.maxRuns, Failures: f.failures}
+	if f.identity != "auto" {
+		o.Identity = f.identity
+	}
+	if file := f.faults + f.replay; file != "" {
+		plan, err := readFaults(file)
+		if err != nil {
+			return o, err
+		}
+		o.Plan = *plan
+	}
+	if f.replay != "" && !cmd.Flags().Changed("seeds") {
+		o.Seeds = 1
+	}
+	return o, nil
+}
+
+// maxParallelRuns bounds --parallel: each run has a server and a command.
+const maxParallelRuns = 64
+
+// errBroken is returned when a seed has broken the command, which is printed.
+var errBroken = errors.New("the command fails with injected faults")
+
+func (f *chaosFlags) run(cmd *cobra.Command) error {
+	o, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	progress := newProgressLine(cmd.ErrOrStderr())
+	o.Progress = func(tried, failed int) { progress.update("%d of %d seeds tried, %d failed", tried, o.Seeds, failed) }
+	search := chaos.Search
+	if f.replay != "" {
+		search = chaos.Replay
+	}
+	result, err := search(cmd.Context(), o)
+	progress.end()
+	if errors.Is(err, chaos.ErrControl) {
+		for _, run := range result.Controls {
+			if run.Err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "a run without faults failed: %v\n%s", run.Err, indented(run.Output))
+				break
+			}
+		}
+		return fmt.Errorf("cannot search: %w\n        make the command pass against %s without faults first", err, "stator serve --in-memory")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot search: %w", err)
+	}
+	var files []string
+	for i := range result.Failures {
+		file, err := f.write(&result.Failures[i], i)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	if f.json {
+		err = f.printJSON(cmd.OutOrStdout(), result, files)
+	} else {
+		err = f.print(cmd.OutOrStdout(), result, files)
+	}
+	if err == nil && len(result.Failures) > 0 {
+		err = errBroken
+	}
+	return err
+}
+
+// write writes the faults of a failure to a file, and returns its name.
+func (f *chaosFlags) write(failure *chaos.Failure, i int) (file string, err error) {
+	if f.replay != "" {
+		return f.replay, nil
+	}
+	if file = f.out; file == "" {
+		file = fmt.Sprintf("stator-chaos-%d.yaml", failure.Seed)
+	} else if i > 0 {
+		file += "." + strconv.Itoa(i+1)
+	}
+	if err := os.WriteFile(file, failure.Replay.Format(), 0o644); err != nil {
+		return "", fmt.Errorf("cannot write the faults: %w", err)
+	}
+	return file, nil
+}
+
+// print prints a result for people.
+func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "without faults  %d of %d runs passed, requests are counted by %s\n", len(r.Controls), len(r.Controls), r.Identity)
+	fmt.Fprintf(&b, "with faults     %d of %d runs failed, %d faults injected\n", len(r.Failures), r.Tried, r.Injected)
+	for i := range r.Failures {
+		failure := &r.Failures[i]
+		shown := &failure.Shown
+		switch {
+		case f.replay != "":
+			fmt.Fprintf(&b, "\nit fails with the faults of %s: %v\n\n", f.replay, failure.Err)
+		case failure.Minimal == nil:
+			shown = &failure.Run
+			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIt passed when the same %d faults were injected again: it also depends on something else, such as\ntime or the order of parallel requests. All of its faults:\n\n", failure.Seed, failure.Err, len(failure.Faults))
+		default:
+			fmt.Fprintf(&b, "\nseed %d breaks it: %v\n%d of %d faults are enough (%d runs%s); with them %d of %d runs failed\n\n", failure.Seed, failure.Err,
+				len(failure.Minimal), len(failure.Faults), failure.Runs, unlessWhole(failure), failure.Confirmed, failure.Confirmations)
+		}
+		faults := shown.Faults
+		if len(faults) == 0 { // it did not fail again
+			faults, shown = failure.Minimal, &failure.Run
+		}
+		if err := inject.WriteTimeline(&b, faults); err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "\nthe end of what the command said:\n%s\nrepeat with: stator chaos --check %s --replay %s\n", indented(shown.Output), quoted(f.check), files[i])
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func unlessWhole(f *chaos.Failure) string {
+	if f.Whole {
+		return ""
+	}
+	return ", as many as --max-runs allows: there may be a smaller set"
+}
+
+// quoted returns a text as an argument of the shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// shownLines is how much of the output of a command is printed.
+const shownLines = 30
+
+// indented returns the last lines of an output.
+func indented(output string) string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	lines = lines[max(0, len(lines)-shownLines):]
+	return "    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+func (f *chaosFlags) printJSON(w io.Writer, r *chaos.Result, files []string) error {
+	type jsonFailure struct {
+		Seed          uint64                 `json:"seed"`
+		Error         string                 `json:"error"`
+		Reproduced    bool                   `json:"reproduced"`
+		Minimal       []stator.InjectedFault `json:"minimal"`
+		Injected      []stator.InjectedFault `json:"injected"`
+		Runs          int                    `json:"runs"`
+		Whole         bool                   `json:"whole"`
+		Confirmed     int                    `json:"confirmed"`
+		Confirmations int                    `json:"confirmations"`
+		File          string                 `json:"file"`
+		Output        string                 `json:"output"`
+	}
+	out := struct {
+		Controls int           `json:"controls"`
+		Identity string        `json:"identity"`
+		Seeds    int           `json:"seeds"`
+		Injected int           `json:"injected"`
+		Failures []jsonFailure `json:"failures"`
+	}{len(r.Controls), r.Identity, r.Tried, r.Injected, []jsonFailure{}}
+	for i := range r.Failures {
+		x := &r.Failures[i]
+		out.Failures = append(out.Failures, jsonFailure{x.Seed, x.Err.Error(), x.Minimal != nil, x.Minimal, x.Faults, x.Runs, x.Whole, x.Confirmed, x.Confirmations, files[i], x.Output})
+	}
+	return json.NewEncoder(w).Encode(out)
+}
+
+// command runs the check.
+func (f *chaosFlags) command(ctx context.Context, url string, seed uint64) (output string, err error) {
+	cmd := shell(ctx, f.check)
+	cmd.Env = f.environment(os.Environ(), url, seed)
+	var said tail
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = 5 * time.Second // for output of processes that it has left behind
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("the command ended with %s", exit.ProcessState)
+	}
+	return said.String(), err
+}
+
+// environment returns the environment of a check.
+func (f *chaosFlags) environment(of []string, url string, seed uint64) []string {
+	set := map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_ENDPOINT_URL_DYNAMODB": url, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": url,
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",
+		"AWS_EC2_METADATA_DISABLED": "true", "STATOR_SEED": strconv.FormatUint(seed, 10),
+	}
+	for _, name := range f.endpointEnv {
+		set[name] = url
+	}
+	unset := []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}
+	env := slices.DeleteFunc(slices.Clone(of), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[name]
+		return replaced || slices.Contains(unset, name)
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// maxTail is how much of the output of a command is kept.
+const maxTail = 64 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(b []byte) (int, error) {
+	n := len(b)
+	if len(b) > maxTail {
+		b = b[len(b)-maxTail:]
+	}
+	if over := t.Len() + len(b) - maxTail; over > 0 {
+		t.Next(over)
+	}
+	_, err := t.Buffer.Write(b)
+	return n, err
+}
