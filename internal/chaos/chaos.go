@@ -246,7 +246,7 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 	if len(kinds) > 1 {
 		kinds = inject.Minimize(kinds, func(part [][]stator.InjectedFault) bool { return fails(inOrder(part)) })
 	}
-	f.Minimal = inject.Minimize(inOrder(kinds), fails)
+	f.Minimal = withoutRetries(inject.Minimize(inOrder(kinds), fails), fails)
 	f.Replay = o.replay(run.Seed, f.Minimal)
 	for range confirmations {
 		again, err := o.run(ctx, f.Replay)
@@ -260,6 +260,25 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 		}
 	}
 	return f, failure
+}
+
+// withoutRetries removes faults that are needed only because the request that was repeated after them
+// moves the later ones: it removes one, and counts the later requests like it one less.
+func withoutRetries(faults []stator.InjectedFault, fails func([]stator.InjectedFault) bool) []stator.InjectedFault {
+	for i := 0; i < len(faults) && len(faults) > 1; i++ {
+		gone, moved := faults[i], false
+		fewer := slices.Delete(slices.Clone(faults), i, i+1)
+		for j := range fewer {
+			if f := &fewer[j]; f.Request == gone.Request && f.Occurrence > gone.Occurrence {
+				f.Occurrence--
+				moved = true
+			}
+		}
+		if moved && fails(fewer) {
+			faults, i = fewer, -1
+		}
+	}
+	return faults
 }
 
 // replay returns a plan that injects these faults only.
