@@ -191,12 +191,22 @@ func Parse(name string, text []byte) (*Plan, error) {
 	if len(text) > MaxPlanBytes {
 		return nil, fmt.Errorf("%s: the plan has %d bytes, but at most %d are allowed", name, len(text), MaxPlanBytes)
 	}
+	if nestsDeeply(text) {
+		return nil, fmt.Errorf("%s: the file is nested more than %d levels deep", name, maxNesting)
+	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, reworded(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, at(file.Docs[1].Body.GetToken(), errors.New("a second document is not allowed"))
+		return nil, fmt.Errorf("%s: a second document is not allowed", name)
+	}
+	if len(file.Docs) == 1 && file.Docs[0].Body != nil {
+		refs := new(references)
+		ast.Walk(refs, file.Docs[0].Body)
+		if refs.first != nil { // a few of them can stand for any number of rules
+			return nil, at(refs.first.GetToken(), errors.New("anchors and aliases are not allowed"))
+		}
 	}
 	p := new(Plan)
 	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(p); err != nil {
@@ -228,6 +238,48 @@ func Parse(name string, text []byte) (*Plan, error) {
 		return nil, at(tokenOf(membersOf(rule), member, rule), fmt.Errorf("%s %w", member, err))
 	}
 	return p, nil
+}
+
+// maxNesting is how deep a plan may be nested; one that is valid has three levels. The parser of YAML has
+// no bound.
+const maxNesting = 32
+
+// nestsDeeply reports whether a text may be nested more than maxNesting levels deep: by brackets, or by the
+// marks of lists and keys in one line.
+func nestsDeeply(text []byte) bool {
+	brackets := 0
+	for line := range bytes.Lines(text) {
+		marks := 0
+		for i, c := range line {
+			switch c {
+			case '[', '{':
+				brackets++
+			case ']', '}':
+				brackets = max(0, brackets-1)
+			case '-', '?', ':', '!', '&', '|', '>':
+				if i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || line[i+1] == '\n' {
+					marks++
+				}
+			}
+			if brackets > maxNesting || marks > maxNesting && brackets == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// references finds the first anchor or alias.
+type references struct{ first ast.Node }
+
+func (r *references) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		if r.first == nil {
+			r.first = n
+		}
+	}
+	return r
 }
 
 // membersOf returns the members of a mapping.
