@@ -48,6 +48,16 @@ func (f *faultFlags) read(cmd *cobra.Command) (err error) {
 	return nil
 }
 
+// announce prints that faults are injected, or may be.
+func (f *faultFlags) announce(w io.Writer) {
+	switch {
+	case f.plan != nil:
+		fmt.Fprintf(w, "faults are injected into requests: rules: %d, seed: %d\n", len(f.plan.Rules), f.plan.Seed)
+	case f.allow:
+		fmt.Fprintln(w, "faults can be injected into requests with stator faults set")
+	}
+}
+
 // readFaults reads a file of faults.
 func readFaults(path string) (*stator.FaultPlan, error) {
 	text, err := os.ReadFile(path)
@@ -141,7 +151,7 @@ What it has injected before is forgotten.
 			if f.json {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"rules": reply.Rules, "seed": plan.Seed})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d rules of faults, with the seed %d\n", reply.Rules, plan.Seed)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rules: %d, seed: %d\n", reply.Rules, plan.Seed)
 			return err
 		},
 	})

@@ -263,6 +263,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		return errors.Join(err, front.Close(), db.Close())
 	}
 	announce(stderr, f, access.scheme(), listener.Addr(), db.EncryptionKeyID())
+	f.faults.announce(stderr)
 	accelerated.announce(stderr)
 	announceConsole(stderr, consoleMode(f.console), access.scheme(), listener.Addr())
 	release := time.AfterFunc(startTime, func() { resumeGC(); process.ReleaseProgram() })

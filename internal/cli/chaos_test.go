@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator/internal/inject"
+)
+
+// runCLI runs a command line, and returns its exit code and output.
+func runCLI(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Run(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// checkEnvironment fails unless the command finds the server by its environment.
+const checkEnvironment = `test -n "$AWS_ENDPOINT_URL_DYNAMODB" && test "$MY_ENDPOINT" = "$AWS_ENDPOINT_URL" && test -z "$AWS_PROFILE"`
+
+func TestChaosPasses(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is for a POSIX shell")
+	}
+	t.Setenv("AWS_PROFILE", "mine")
+	code, stdout, stderr := runCLI("chaos", "--check", checkEnvironment, "--endpoint-env", "MY_ENDPOINT", "--seeds", "3", "--parallel", "2", "--json")
+	var got struct {
+		Controls, Seeds int
+		Failures        []any
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitDone || err != nil || got.Controls != 2 || got.Seeds != 3 || len(got.Failures) != 0 {
+		t.Errorf("exit code %d, %s%s, %v", code, stdout, stderr, err)
+	}
+}
+
+// A command that breaks by something else than faults is reported as what it is.
+func TestChaosWithoutCause(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is for a POSIX shell")
+	}
+	t.Chdir(t.TempDir())
+	flaky := filepath.Join(t.TempDir(), "runs")
+	for _, c := range []struct {
+		name, check string
+		code        int
+		want        string
+	}{
+		{"it fails without faults", "echo no good; exit 3", exitFailed, "the check fails without faults, in 2 of 2 runs: the command ended with exit status 3"},
+		{"it fails without faults at times", "echo >> " + flaky + "; test $(wc -l < " + flaky + ") -ne 2", exitFailed, "but not always: it failed in 1 of 2 runs"},
+		{"it fails at a seed, but not again", "test $STATOR_SEED != 2 || { test -e " + flaky + "-2; was=$?; touch " + flaky + "-2; exit $was; }", exitFailed, "It passed when the same 0 faults were injected again"},
+		{"it hangs", "test $STATOR_SEED = 0 || sleep 100", exitFailed, "it has not ended after 1s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runCLI("chaos", "--check", c.check, "--seeds", "3", "--timeout", "1s", "--max-runs", "1")
+			if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, c.code, stdout, stderr, c.want)
+			}
+		})
+	}
+}
+
+func TestChaosUsage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "faults.yaml")
+	if err := os.WriteFile(file, []byte("faults:\n  - fault: nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"chaos"}, "--check must be a command"},
+		{[]string{"chaos", "--check", "true", "--seeds", "0"}, "must be at least 1"},
+		{[]string{"chaos", "--check", "true", "--parallel", "65"}, "at most 64"},
+		{[]string{"chaos", "--check", "true", "--identity", "x"}, "auto, key or operation"},
+		{[]string{"chaos", "--check", "true", "--faults", file}, file + ":2:12: fault \"nothing\""},
+		{[]string{"serve", "--in-memory", "--faults", file}, file + ":2:12: fault \"nothing\""},
+		{[]string{"serve", "--in-memory", "--fault-seed", "3"}, "--fault-seed requires --faults"},
+		{[]string{"faults", "set"}, "a file of faults, or off"},
+		{[]string{"faults", "show"}, "--endpoint must name the server"},
+	} {
+		if code, _, stderr := runCLI(c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit code %d, %s, want %s", c.args, code, stderr, c.want)
+		}
+	}
+	code, stdout, _ := runCLI("chaos", "--print-faults")
+	if _, err := inject.Parse("default", []byte(stdout)); code != exitDone || err != nil {
+		t.Errorf("--print-faults: exit code %d, %v", code, err)
+	}
+}
