@@ -102,6 +102,9 @@ func TestPermissions(t *testing.T) {
 		"GetPrincipal":                    {of("PrincipalArn", "A"), "stator:GetPrincipal *"},
 		"ListPrincipals":                  {`{}`, "stator:ListPrincipals *"},
 		"DeletePrincipal":                 {of("PrincipalArn", "A"), "stator:DeletePrincipal *"},
+		"SetFaults":                       {of("Plan", "faults: []"), "stator:SetFaults *"},
+		"GetFaults":                       {`{}`, "stator:GetFaults *"},
+		"ListInjectedFaults":              {`{}`, "stator:ListInjectedFaults *"},
 	}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(operations)), slices.Collect(maps.Keys(streamOperations)), slices.Collect(maps.Keys(ownOperations))) {
 		c, ok := cases[name]
