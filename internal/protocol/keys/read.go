@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func parse(path string, text []byte) (*keyFile, error) {
 	}
 	for _, m := range members {
 		if name := m.Key.GetToken().Value; name != "keys" {
-			return nil, f.fault(m.Key.GetToken(), fmt.Sprintf("%.40q is not a member of a file of keys; the only one is keys", name))
+			return nil, f.fault(m.Key.GetToken(), member(name)+" is not a member of a file of keys; the only one is keys")
 		}
 		f.member = m
 		if err := f.readEntries(m.Value); err != nil {
@@ -157,7 +158,7 @@ func (f *keyFile) readEntry(node ast.Node) (*keyEntry, error) {
 	for _, m := range members {
 		name, at := m.Key.GetToken().Value, m.Key.GetToken()
 		if !slices.Contains(keyMembers, name) {
-			return nil, f.fault(at, fmt.Sprintf("%.40q is not a member of a key; the members are %s", name, strings.Join(keyMembers, ", ")))
+			return nil, f.fault(at, member(name)+" is not a member of a key; the members are "+strings.Join(keyMembers, ", "))
 		}
 		text, ok := textOf(m.Value)
 		if !ok {
@@ -250,7 +251,7 @@ func (f *keyFile) set() (*Set, error) {
 		if e.secretFile != nil {
 			secret, err := readSecret(f.path, e.secretFile.Value)
 			if err != nil {
-				return nil, f.fault(e.secretFile.GetToken(), "secret_file: "+err.Error())
+				return nil, f.fault(e.secretFile.GetToken(), "secret_file cannot be used: "+withoutPath(err))
 			}
 			e.Secret = secret
 		}
@@ -303,6 +304,27 @@ func (f *keyFile) fault(at *token.Token, message string) error {
 		return fmt.Errorf("%s: %s", f.path, message)
 	}
 	return fmt.Errorf("%s:%d:%d: %s", f.path, at.Position.Line, at.Position.Column, message)
+}
+
+// memberName matches what may be a misspelled member, and is no secret.
+var memberName = regexp.MustCompile(`^[a-z_]{1,16}$`)
+
+// member returns a name of a member for a message, which may be a secret in the wrong place.
+func member(name string) string {
+	if memberName.MatchString(name) {
+		return strconv.Quote(name)
+	}
+	return "this"
+}
+
+// withoutPath returns the message of an error. If it is of opening a file it has no path, which may be
+// the secret itself.
+func withoutPath(err error) string {
+	var opening *fs.PathError
+	if errors.As(err, &opening) {
+		return opening.Err.Error()
+	}
+	return err.Error()
 }
 
 // longWord matches parts of a message that may be a secret.
