@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -569,6 +570,34 @@ func manyNames() string {
 		names = append(names, fmt.Sprintf("x-%05d", i))
 	}
 	return strings.Join(names, ";")
+}
+
+// A broken signature costs no more than a good one, whatever names of headers it claims to sign.
+func TestBrokenSignaturesCostNoMore(t *testing.T) {
+	v := newTestVerifier(vectorTime)
+	allocated := func(names string) uint64 {
+		r := signed(vectorKey, vectorSecret, vectorTime)
+		text := strings.Replace(string(r.Headers.Header("Authorization")), "host;x-amz-date;x-amz-target", names, 1)
+		r.Headers = r.Headers.(headerList).with([2]string{"Authorization", text})
+		const rounds = 20
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range rounds {
+			_, _ = v.Verify(r)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / rounds
+	}
+	const bound = 64 << 10 // the headers of the test are copied, with 40 KB
+	for _, c := range []struct{ name, names string }{
+		{"the control", "x-amz-target;x-amz-date;host"},
+		{"many names", "x-amz-target;host" + strings.Repeat(";b;a", 10_000)},
+		{"empty names", "x-amz-target;host" + strings.Repeat(";", 40_000)},
+	} {
+		if got := allocated(c.names); got > bound {
+			t.Errorf("%s: %d bytes are allocated", c.name, got)
+		}
+	}
 }
 
 // Keys can be replaced while requests are verified; a secret that was replaced is refused.
