@@ -115,17 +115,26 @@ func reword(err error) string {
 }
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	file, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() || info.Size() > maxFile {
-		return nil, fmt.Errorf("%s is a folder, or is larger than %d bytes", path, maxFile)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
 	}
 	if info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s has the mode %04o, so that other users can change what is allowed\n        run: chmod go-w %s", path, info.Mode().Perm(), path)
 	}
-	return os.ReadFile(path) //nolint:gosec // the operator names it
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, but must be a file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1)) // pipes do not have a size
+	if err == nil && len(text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return text, err
 }
 
 // loader reads each policy once.
