@@ -6,7 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/db"
@@ -26,6 +29,9 @@ func (s *Store) CreateKey(ctx context.Context, principal, comment string, by Adm
 	}
 	if wrong := keys.CheckPrincipal(principal); principal != "" && wrong != "" {
 		return nil, apierror.Validation("The principal %s", wrong)
+	}
+	if !isPrintable(comment) {
+		return nil, apierror.Validation("The comment has characters that cannot be printed")
 	}
 	k := &keys.Key{Principal: principal, Comment: comment, Created: d.Now().UTC().Truncate(time.Second)}
 	k.AccessKey, k.Secret = keys.Generate()
@@ -142,10 +148,45 @@ func checkDefinition(p *principals.Definition) error {
 	if size > maxPrincipalBytes {
 		return apierror.LimitExceeded("The policies of a principal can have at most %d bytes.", maxPrincipalBytes)
 	}
+	if err := checkNames(p); err != nil {
+		return err
+	}
 	if _, err := principals.Define([]principals.Definition{*p}); err != nil {
 		return apierror.Validation("The policies cannot be used: %v", err)
 	}
 	return nil
+}
+
+// checkNames checks that all names of a definition can be printed.
+func checkNames(p *principals.Definition) error {
+	names := []string{p.ARN}
+	if p.Boundary != nil {
+		names = append(names, p.Boundary.Name)
+	}
+	for _, one := range p.Policies {
+		names = append(names, one.Name)
+	}
+	for _, s := range p.Sessions {
+		names = append(names, s.Name)
+		for _, one := range s.Policies {
+			names = append(names, one.Name)
+		}
+	}
+	for key, value := range p.Tags {
+		names = append(names, key, value)
+	}
+	for _, name := range names {
+		if !isPrintable(name) {
+			return apierror.Validation("The name or tag %q has characters that cannot be printed", name)
+		}
+	}
+	return nil
+}
+
+// isPrintable reports whether a text changes nothing on the terminal of an administrator but for
+// showing it.
+func isPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // DeletePrincipal removes a principal from the database. It fails if expected, which may be nil, is
