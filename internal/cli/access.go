@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -228,7 +230,7 @@ func (t *tlsFiles) config() *tls.Config {
 
 // load reads the files. After an error, what was read before stays.
 func (t *tlsFiles) load(log *slog.Logger) error {
-	cert, err := tls.LoadX509KeyPair(t.cert, t.key)
+	cert, err := loadKeyPair(t.cert, t.key)
 	if err != nil {
 		return fmt.Errorf("cannot use --tls-cert %s with --tls-key %s: %w", t.cert, t.key, err)
 	}
@@ -238,9 +240,16 @@ func (t *tlsFiles) load(log *slog.Logger) error {
 		if err != nil {
 			return fmt.Errorf("cannot use --tls-client-ca: %w", err)
 		}
-		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !c.ClientCAs.AppendCertsFromPEM(text) {
+		trusted, err := parseCertificates(t.clientCA, text)
+		if err != nil {
+			return fmt.Errorf("cannot use --tls-client-ca: %w", err)
+		}
+		if len(trusted) == 0 {
 			return fmt.Errorf("cannot use --tls-client-ca: %s has no certificate in PEM form", t.clientCA)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		for _, one := range trusted {
+			c.ClientCAs.AddCert(one)
 		}
 	}
 	if mode, open := readableByOthers(t.key); open {
@@ -251,6 +260,48 @@ func (t *tlsFiles) load(log *slog.Logger) error {
 	}
 	t.current.Store(c)
 	return nil
+}
+
+// loadKeyPair reads a certificate, with those of its issuers, and its private key.
+func loadKeyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	_, err = parseCertificates(certFile, cert) // X509KeyPair parses the first one only
+	return pair, err
+}
+
+// parseCertificates returns all certificates of a PEM file. The standard library ignores those that
+// it cannot parse, which clients would miss later.
+func parseCertificates(file string, text []byte) (all []*x509.Certificate, err error) {
+	const begin = "-----BEGIN "
+	line, parts := 1, bytes.Split(text, []byte(begin))
+	for i, part := range parts {
+		if i > 0 {
+			block, _ := pem.Decode(append([]byte(begin), part...))
+			if block == nil {
+				return nil, fmt.Errorf("%s:%d: this is not a whole block in PEM form", file, line)
+			}
+			if block.Type == "CERTIFICATE" {
+				one, err := x509.ParseCertificate(block.Bytes)
+				if err != nil {
+					return nil, fmt.Errorf("%s:%d: this is not a certificate: %w", file, line, err)
+				}
+				all = append(all, one)
+			}
+		}
+		line += bytes.Count(part, []byte("\n"))
+	}
+	return all, nil
 }
 
 // readableByOthers reports whether group or others may read or write a file. Some systems that

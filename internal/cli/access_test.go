@@ -485,6 +485,39 @@ func TestModeOfTLSKey(t *testing.T) {
 	}
 }
 
+// Each certificate of a file must be one, not only the first; the error has its line.
+func TestMalformedCertificates(t *testing.T) {
+	f, a := securedFlags(t)
+	log := slog.New(slog.DiscardHandler)
+	if err := (&tlsFiles{cert: f.access.tlsCert, key: f.access.tlsKey, clientCA: a.file}).load(log); err != nil {
+		t.Fatalf("the control: %v", err)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"no certificate in a block", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "this is not a certificate"},
+		{"a block without an end", "-----BEGIN CERTIFICATE-----\nAAAA\n", "this is not a whole block in PEM form"},
+		{"a block that is not base64", "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n", "this is not a whole block in PEM form"},
+	} {
+		for _, flag := range []string{"--tls-cert", "--tls-client-ca"} {
+			files := &tlsFiles{cert: f.access.tlsCert, key: f.access.tlsKey, clientCA: a.file}
+			path := filepath.Join(t.TempDir(), "bad.pem")
+			changed := &files.cert
+			if flag == "--tls-client-ca" {
+				changed = &files.clientCA
+			}
+			good, err := os.ReadFile(*changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*changed = path
+			writePrivate(t, path, string(good)+c.text)
+			want := fmt.Sprintf("%s:%d: %s", path, strings.Count(string(good), "\n")+1, c.want)
+			if err := files.load(log); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), flag) {
+				t.Errorf("%s in %s: %v, want %s", c.name, flag, err, want)
+			}
+		}
+	}
+}
+
 func TestAccessFlags(t *testing.T) {
 	f, _ := securedFlags(t)
 	dir := t.TempDir()
