@@ -35,6 +35,7 @@ type Store struct {
 	o        Options
 	verifier *auth.Verifier // nil without keys
 
+	reading sync.Mutex // is held while the files are read, so that older ones never replace newer ones
 	loading sync.Mutex // is held while the database is read, so that an older record never replaces a newer one
 
 	mu     sync.Mutex // is held while keys and principals are replaced
@@ -110,15 +111,17 @@ type Counts struct {
 // Reload reads the files again. It replaces all that they have or, after an error, nothing: a new key
 // is never used with the policies of before. Requests in flight are not disturbed.
 func (s *Store) Reload() (Counts, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.verifier == nil {
 		return Counts{}, nil
 	}
-	files, err := s.readFiles()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	files, err := s.readFiles() // without mu: a file that is slow to read must not delay changes in the database
 	if err != nil {
 		return Counts{}, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.files = files
 	c := s.install()
 	s.warnShadowed()
