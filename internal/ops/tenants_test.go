@@ -288,6 +288,9 @@ func (f *tenants) query(table string) tenantJSON {
 	}
 	if f.IntN(3) == 0 {
 		body["KeyConditions"] = tenantJSON{key: tenantJSON{"ComparisonOperator": "EQ", "AttributeValueList": []tenantJSON{text(value)}}}
+		if f.IntN(2) == 0 {
+			body["QueryFilter"] = tenantJSON{"secret": tenantJSON{"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": []tenantJSON{text("secret-of-")}}}
+		}
 		return body
 	}
 	body["KeyConditionExpression"] = one(f, "#k = :v", ":v = #k", "(#k = :v)")
@@ -302,6 +305,9 @@ func (f *tenants) update(table string) tenantJSON {
 	body := tenantJSON{"TableName": table, "Key": f.key(), "ReturnValues": one(f, "ALL_OLD", "ALL_NEW", "UPDATED_NEW", "NONE")}
 	if f.IntN(3) == 0 {
 		body["AttributeUpdates"] = tenantJSON{"by": tenantJSON{"Action": "PUT", "Value": text(f.me)}, "secret": tenantJSON{"Action": "PUT", "Value": text("secret-of-" + f.me)}}
+		if f.IntN(2) == 0 {
+			body["Expected"] = tenantJSON{"secret": tenantJSON{"ComparisonOperator": "BEGINS_WITH", "AttributeValueList": []tenantJSON{text("secret-of-")}}}
+		}
 		return body
 	}
 	body["UpdateExpression"] = "SET #b = :me, secret = :s, #o = :pk"
