@@ -109,7 +109,7 @@ func (s *Standby) followClock() {
 	running.Go(func() {
 		for ctx.Err() == nil {
 			s.clock.Accept()
-			lead.Wait(ctx, nil, clockInterval)
+			lead.Wait(ctx, clockInterval)
 		}
 	})
 	s.stopClock = func() {

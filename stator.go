@@ -195,6 +195,15 @@ type Options struct {
 	Now     func() time.Time
 	Elapsed func() time.Duration
 
+	// TestClock is the time in place of Now, in a database in memory: a clock that a test
+	// sets and advances. Clients may do that too, if TestClockRequests is set: with the
+	// operations Stator.AdvanceClock and others. Dates of signatures are still compared with
+	// the system's time, by which SDKs sign, unless TestClockSignatures is set. See
+	// docs/testing.md.
+	TestClock           *TestClock
+	TestClockRequests   bool
+	TestClockSignatures bool
+
 	key *encryption.MasterKey // of EncryptionKey; nil without one
 }
 
@@ -294,7 +303,7 @@ func (o *Options) check() error {
 	case o.Dir == "":
 		return errors.New("a database in memory cannot have an encryption key: nothing of it is on a disk")
 	}
-	return errors.Join(o.checkFaults(), o.checkCache())
+	return errors.Join(o.checkFaults(), o.checkTestClock(), o.checkCache())
 }
 
 // unencrypted returns what is called when a table asks for encryption; nil if that needs no
@@ -413,6 +422,9 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	s.scaling = autoscaling.Open(ctx, d, autoscaling.Options{Log: o.Log, Consumed: d.Consumed})
 	from := source(engine, d)
 	if o.Access != nil {
+		if o.TestClock != nil {
+			o.Access.store.Follow(now.Now, o.TestClockSignatures)
+		}
 		if err := o.Access.store.Attach(ctx, d); err != nil {
 			return nil, errors.Join(fmt.Errorf("read the access keys and policies of the database: %w", err), s.Close())
 		}
@@ -421,7 +433,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	service := ops.New(ops.Parts{
 		Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort,
 		Unencrypted: o.unencrypted(), Triggers: s.runningTriggers, Scrub: func() *scrub.Scrub { return s.scrub },
-		Faults: s.faults,
+		Faults: s.faults, TestClock: o.settableClock(),
 	})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
@@ -557,6 +569,9 @@ func (o *Options) storage(now *clock.Clock) pebble.Options {
 // clock returns the clock of a database: that of the engine if it has one, which is
 // nil on one machine.
 func (o *Options) clock(engine store.Engine) *clock.Clock {
+	if o.TestClock != nil {
+		return clock.Controlled(o.TestClock)
+	}
 	c := clock.Options{Now: o.Now, Elapsed: o.Elapsed, Log: o.Log}
 	if cluster, ok := engine.(store.SharedClock); ok {
 		c.Shared = true

@@ -63,6 +63,7 @@ type serveFlags struct {
 	config        string
 	triggers      []stator.Trigger // from the configuration file
 	faults        faultFlags
+	testClock     testClockFlags
 }
 
 func serveCommand() *cobra.Command {
@@ -120,6 +121,9 @@ machines can reach requires that, and TLS:
 			if err := f.dax.check(cmd, &f); err != nil {
 				return err
 			}
+			if err := f.testClock.check(f.inMemory); err != nil {
+				return err
+			}
 			var err error
 			if f.daxCache, err = f.cacheFlags.options(cmd, &f.dax); err != nil {
 				return err
@@ -153,6 +157,7 @@ machines can reach requires that, and TLS:
 	flags.StringVar(&f.config, "config", "", "YAML file with triggers and with flags by their names; the command line takes precedence")
 	f.access.add(cmd)
 	f.dax.add(cmd)
+	f.testClock.add(cmd)
 	flags.StringVar(&f.console, "console", "", "serve the console at /console/: read lets people see data, write change it, off is none; --console alone is read")
 	flags.Lookup("console").NoOptDefVal = string(stator.ConsoleRead)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
@@ -412,6 +417,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
 	o.Console = consoleMode(f.console)
 	o.AllowFaults, o.Faults = f.faults.allow, f.faults.plan
+	f.testClock.use(&o)
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

@@ -77,6 +77,7 @@ type Clock struct {
 	tolerance, settle time.Duration
 
 	shared bool
+	manual *Manual // nil unless the time is set by a test
 
 	held atomic.Int64 // of the monotonic clock: Trusted is false before it
 

@@ -199,7 +199,7 @@ func (d *DB) whileAltered(ctx context.Context, name string, attempt func(t *tabl
 		if ok, err := attempt(t); !errors.Is(err, errAltered) || ctx.Err() != nil {
 			return ok, err
 		}
-		lead.Wait(ctx, nil, alteredPause)
+		lead.Wait(ctx, alteredPause)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestImportOutlastsContention(t *testing.T) {
 func stepOf(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var result error
-	lead.Run(ctx, nil, lead.Loop{Step: func(ctx context.Context) (time.Duration, error) {
+	lead.Run(ctx, nil, nil, lead.Loop{Step: func(ctx context.Context) (time.Duration, error) {
 		result = step(ctx)
 		cancel()
 		return lead.Idle, nil

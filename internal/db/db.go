@@ -115,6 +115,6 @@ type DB struct {
 	work   sync.WaitGroup // background work of every server
 	leader lead.Work      // background work of the leader only
 	terms  atomic.Int64   // number of times that the leader's work was started
-	drop   lead.Wake      // wakes dropStep
-	build  lead.Wake      // wakes buildStep
+	drop   *clock.Wake    // wakes dropStep
+	build  *clock.Wake    // wakes buildStep
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/change"
@@ -13,6 +14,7 @@ import (
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/codec"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -99,6 +101,42 @@ func (d *DB) addExpiries(ctx context.Context, was *schema.Table, batch buildBatc
 		}, func([]item.Item) {})
 		return err == nil, err
 	})
+}
+
+// expiryLoop is a loop that removes expired items.
+func (d *DB) expiryLoop() lead.Loop {
+	warned := make(map[uint32]bool)
+	l := lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed"))
+	l.Due = d.nextExpiry
+	return l
+}
+
+// nextExpiry returns when the next item is removed.
+func (d *DB) nextExpiry(ctx context.Context) (at time.Time, ok bool, err error) {
+	var snap store.Snapshot
+	for _, t := range d.all() {
+		if t.TimeToLive.Attribute == "" {
+			continue
+		}
+		if snap == nil {
+			if snap, err = d.engine.Snapshot(ctx); err != nil {
+				return at, false, err
+			}
+			defer snap.Close()
+		}
+		start, end := keyspace.ExpirySpan(t.ID, schema.OldestExpiry(d.Now()), math.MaxInt64)
+		for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end, KeysOnly: true}) {
+			if err != nil {
+				return at, false, err
+			}
+			second, _ := keyspace.ExpiryOf(pair.Key)
+			if due := time.Unix(second+1, 0); !ok || due.Before(at) {
+				at, ok = due, true
+			}
+			break
+		}
+	}
+	return at, ok, nil
 }
 
 // expire removes the expired items of all tables, if the clock is trusted. An error of one

@@ -8,10 +8,20 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/lead"
 )
 
 // heatInterval is how often the traffic of tables is looked at.
 const heatInterval = 10 * time.Second
+
+// heatLoop is a loop that follows the traffic of tables that are throttled.
+func (d *DB) heatLoop() lead.Loop {
+	l := quiet(lead.Every(heatInterval, d.followHeat, d.warn("what the traffic of tables has changed could not be stored")))
+	l.Due = func(context.Context) (at time.Time, ok bool, err error) {
+		return d.Now(), slices.ContainsFunc(d.all(), func(t *table) bool { return t.limits != nil }), nil
+	}
+	return l
+}
 
 // followHeat stores what the traffic of tables that are throttled has changed: hot
 // partitions that were split, which split the shards of a stream, and the warm

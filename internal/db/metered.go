@@ -10,6 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/data/throttle"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/meter"
 )
 
@@ -23,24 +24,24 @@ func (d *DB) Meter() *meter.Registry {
 	return d.meter
 }
 
-// endMinutes ends each minute of the meter when it is over, until the context ends.
-func (d *DB) endMinutes(ctx context.Context) {
+// endMinutes is a loop that ends each minute of the meter when it is over.
+func (d *DB) endMinutes() lead.Loop {
 	swept := d.Now().Truncate(time.Minute)
-	for {
-		now := d.Now()
-		d.meter.Advance(now)
-		d.elsewhere.Advance(now)
-		if minute := now.Truncate(time.Minute); minute != swept {
-			swept = minute
-			d.forgetDeleted(d.meter)
-			d.forgetDeleted(d.elsewhere)
-		}
-		over := now.Truncate(time.Minute).Add(time.Minute)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(min(meterInterval, over.Sub(now))):
-		}
+	over := func(now time.Time) time.Time { return now.Truncate(time.Minute).Add(time.Minute) }
+	return lead.Loop{
+		Step: func(context.Context) (wait time.Duration, err error) {
+			now := d.Now()
+			d.meter.Advance(now)
+			d.elsewhere.Advance(now)
+			if minute := now.Truncate(time.Minute); minute != swept {
+				swept = minute
+				d.forgetDeleted(d.meter)
+				d.forgetDeleted(d.elsewhere)
+			}
+			return min(meterInterval, over(now).Sub(now)), nil
+		},
+		Quiet: true,
+		Due:   func(context.Context) (time.Time, bool, error) { return over(d.Now()), true, nil },
 	}
 }
 

@@ -41,9 +41,9 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		shardDuration:   cmp.Or(o.ShardDuration, shardDuration),
 		past:            history.NewRecent(),
 		keepChanges:     o.KeepChanges,
-		drop:            lead.NewWake(),
-		build:           lead.NewWake(),
-		restores:        newRestoreQueue(o.OpenBackup),
+		drop:            o.Clock.NewWake(),
+		build:           o.Clock.NewWake(),
+		restores:        newRestoreQueue(o.Clock.NewWake(), o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
 		meter:           meter.NewRegistry(o.Clock.Now()),
@@ -96,21 +96,25 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
 	d.work.Go(func() {
-		lead.Run(background, nil,
+		lead.Run(background, nil, nil,
 			lead.Every(clockInterval, d.followClock, d.warn("a step of the clock could not be recorded; retrying")),
 			lead.Every(saveInterval, d.saveCounts, d.warn("item counts could not be saved")),
 			lead.Every(readInterval, d.readCounts, d.warn("item counts could not be read")))
 	})
-	d.work.Go(func() { d.endMinutes(background) })
+	d.clock.Begin()
+	d.work.Go(func() {
+		defer d.clock.End()
+		lead.Run(background, d.clock, nil, d.endMinutes())
+	})
 	if d.units != nil {
 		d.work.Go(func() {
-			lead.Run(background, nil, lead.Every(exchangeInterval, d.exchangeUnits, d.warn("what this server consumes could not be exchanged with the other servers; retrying")))
+			lead.Run(background, nil, nil, lead.Every(exchangeInterval, d.exchangeUnits, d.warn("what this server consumes could not be exchanged with the other servers; retrying")))
 		})
 	}
 	if d.announcer != nil {
 		d.announcer.start()
 	}
-	d.leader.Start(ctx, nil, d.lead)
+	d.leader.Start(ctx, d.clock, nil, d.lead)
 	return d, nil
 }
 
@@ -120,15 +124,20 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 func (d *DB) lead(ctx context.Context, begun func()) {
 	begun()
 	defer d.restores.releaseOffered() // another server may fill those tables
-	warned := make(map[uint32]bool)
-	lead.Run(ctx, d.engine.Leads,
+	lead.Run(ctx, d.clock, d.engine.Leads,
 		lead.Loop{Step: d.dropStep, Wake: d.drop, Retry: 5 * time.Second, Failed: d.fail("deleted tables could not be removed; retrying")},
 		lead.Loop{Step: d.buildStep, Wake: d.build, Failed: d.fail("an index could not be built; retrying")},
 		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers, Delay: d.restoreDelay()},
-		lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")),
-		lead.Every(heatInterval, d.followHeat, d.warn("what the traffic of tables has changed could not be stored")),
-		lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed")),
-		lead.Every(d.expiryInterval, func(ctx context.Context) error { return d.expire(ctx, warned) }, d.warn("expired items could not be removed")))
+		d.tokenLoop(),
+		d.heatLoop(),
+		quiet(lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed"))),
+		d.expiryLoop())
+}
+
+// quiet returns a loop whose work no other loop looks for.
+func quiet(l lead.Loop) lead.Loop {
+	l.Quiet = true
+	return l
 }
 
 // restoreDelay is how long restores wait when this server begins to lead again:

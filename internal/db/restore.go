@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -162,7 +163,7 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 		d.log.Error("restore failed; retrying from the start", "table", t.Name, "error", err)
 	}
 	if err != nil {
-		lead.Wait(ctx, nil, restoreRetry) // with the claim, so that no other worker retries earlier
+		d.clock.Wait(ctx, clock.Waiting{For: restoreRetry, Retries: true}) // with the claim, so that no other worker retries earlier
 	}
 	return 0, nil
 }

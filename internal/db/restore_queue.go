@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
-	"github.com/stator-db/stator/internal/lead"
 )
 
 // Contents is the source of the items of a restored table.
@@ -28,14 +28,14 @@ type restoreQueue struct {
 	claimed map[uint32]bool      // by table id
 	offered map[string]*Contents // by the UUID of the table, because names are reused
 	begun   map[string]bool      // UUIDs of the tables that requests of this server are creating
-	wake    lead.Wake
+	wake    *clock.Wake
 
 	// open opens the contents of a backup; nil without backups.
 	open func(ctx context.Context, backup string) (*Contents, error)
 }
 
-func newRestoreQueue(open func(context.Context, string) (*Contents, error)) *restoreQueue {
-	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), begun: make(map[string]bool), wake: lead.NewWake(), open: open}
+func newRestoreQueue(wake *clock.Wake, open func(context.Context, string) (*Contents, error)) *restoreQueue {
+	return &restoreQueue{claimed: make(map[uint32]bool), offered: make(map[string]*Contents), begun: make(map[string]bool), wake: wake, open: open}
 }
 
 // maxRestores is how many restores DynamoDB allows at once. Those that wait count: each

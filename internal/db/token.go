@@ -10,6 +10,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db/codec"
+	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
 )
 
@@ -84,6 +85,18 @@ func (d *DB) tokenOver(recordedAt time.Time) bool {
 
 // tokenInterval is the interval at which removeTokens runs.
 const tokenInterval = time.Minute
+
+// tokenLoop is a loop that removes the records of tokens.
+func (d *DB) tokenLoop() lead.Loop {
+	l := quiet(lead.Every(tokenInterval, d.removeTokens, d.warn("old transaction tokens could not be removed")))
+	l.Due = func(ctx context.Context) (at time.Time, ok bool, err error) {
+		first, _ := keyspace.TokensDue(d.Now())
+		_, last := keyspace.TokensDueAfter(d.Now())
+		due, err := d.tokensDue(ctx, first, last)
+		return d.Now(), len(due) > 0, err
+	}
+	return l
+}
 
 // removeTokens removes the records of tokens that are no longer valid. A damaged
 // record does not keep it from removing the others.

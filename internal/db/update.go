@@ -33,7 +33,7 @@ func (d *DB) outlast(ctx context.Context, attempt func() error) error {
 		if !behind { // it waits for its own bulk of writes
 			d.log.Warn("background work waits for other updates of the same keys", "error", err)
 		}
-		lead.Wait(ctx, nil, conflictPause)
+		lead.Wait(ctx, conflictPause)
 		if ctx.Err() != nil {
 			return err
 		}

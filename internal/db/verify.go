@@ -78,7 +78,7 @@ func (d *DB) VerifyOnline(ctx context.Context, rate int, progress func(table str
 		}
 		progress(walk.Position())
 		if wait := Pace(keys, rate) - time.Since(began); wait > 0 {
-			lead.Wait(ctx, nil, wait)
+			lead.Wait(ctx, wait)
 		}
 	}
 }

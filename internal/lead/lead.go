@@ -9,6 +9,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/clock"
 )
 
 // interval is how often a server checks whether it leads.
@@ -33,6 +35,7 @@ func Check(ctx context.Context, leads func() bool) error {
 // Work runs a function while this server leads. The zero value is ready for
 // Start.
 type Work struct {
+	on    *clock.Clock
 	leads func() bool
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -58,16 +61,18 @@ type term struct {
 type Term func(ctx context.Context, begun func())
 
 // Start calls run whenever this server leads, until Close. A nil leads stands
-// for a server that always does: then only Cancel and Restart end a term.
-func (w *Work) Start(ctx context.Context, leads func() bool, run Term) {
+// for a server that always does: then only Cancel and Restart end a term. The
+// function is busy by a clock (clock.Clock.Begin); nil is the system's.
+func (w *Work) Start(ctx context.Context, on *clock.Clock, leads func() bool, run Term) {
 	if leads == nil {
 		leads = func() bool { return true }
 	}
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
-	w.leads, w.done, w.look = leads, make(chan struct{}), make(chan struct{}, 1)
+	w.on, w.leads, w.done, w.look = on, leads, make(chan struct{}), make(chan struct{}, 1)
 	w.mu.Lock()
 	w.changed = make(chan struct{})
 	w.mu.Unlock()
+	on.Begin() // the clock waits for the first term to begin
 	go func() {
 		defer close(w.done)
 		w.run(ctx, run)
@@ -134,20 +139,24 @@ func (w *Work) run(ctx context.Context, run Term) {
 	for ctx.Err() == nil {
 		if w.leads() {
 			w.term(ctx, run, tick.C)
+		} else {
+			w.on.End()
 		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		case <-w.look:
 		}
+		w.on.Begin()
 	}
+	w.on.End()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 	close(w.changed)
 }
 
-// term runs one term.
+// term runs one term. It ends what the caller began of the clock.
 func (w *Work) term(ctx context.Context, run Term, tick <-chan time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,12 +169,14 @@ func (w *Work) term(ctx context.Context, run Term, tick <-chan time.Time) {
 	if Check(ctx, w.leads) == nil {
 		go func() {
 			defer close(t.over)
+			defer w.on.End()
 			run(ctx, func() { w.begin(t) })
 		}()
 		w.watch(ctx, t, tick)
 		cancel()
 		<-t.over
 	} else {
+		w.on.End()
 		close(t.over)
 	}
 	w.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
 
@@ -30,7 +31,7 @@ func (s *candidate) run(ctx context.Context, begun func()) {
 
 func (s *candidate) start(t *testing.T) *Work {
 	w := new(Work)
-	w.Start(t.Context(), s.leads.Load, s.run)
+	w.Start(t.Context(), nil, s.leads.Load, s.run)
 	return w
 }
 
@@ -104,7 +105,7 @@ func TestLeadLostAtTheBeginning(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		var asked, ran atomic.Int64
 		w := new(Work)
-		w.Start(t.Context(), func() bool { return asked.Add(1) == 1 }, func(ctx context.Context, _ func()) {
+		w.Start(t.Context(), nil, func() bool { return asked.Add(1) == 1 }, func(ctx context.Context, _ func()) {
 			ran.Add(1)
 			<-ctx.Done()
 		})
@@ -141,7 +142,7 @@ func TestReturnsByItself(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		var times atomic.Int64
 		w := new(Work)
-		w.Start(t.Context(), func() bool { return true }, func(context.Context, func()) { times.Add(1) })
+		w.Start(t.Context(), nil, func() bool { return true }, func(context.Context, func()) { times.Add(1) })
 		time.Sleep(10 * interval)
 		w.Close()
 		if n := times.Load(); n < 5 || n > 11 {
@@ -157,11 +158,11 @@ func TestLoop(t *testing.T) {
 		var steps, failures atomic.Int64
 		var fail atomic.Bool
 		wait := 10 * time.Second
-		wake := NewWake()
+		wake := (*clock.Clock)(nil).NewWake()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Run(ctx, nil, Loop{
+			Run(ctx, nil, nil, Loop{
 				Step: func(context.Context) (time.Duration, error) {
 					steps.Add(1)
 					if fail.Load() {
@@ -212,7 +213,7 @@ func TestLoopsOfATermStopTogether(t *testing.T) {
 			leads.Store(false)
 		}()
 		began := time.Now()
-		RunTerm(t.Context(), leads.Load, idle, Every(time.Second, func(context.Context) error { return nil }, nil))
+		RunTerm(t.Context(), nil, leads.Load, idle, Every(time.Second, func(context.Context) error { return nil }, nil))
 		if took := time.Since(began); took > time.Minute+time.Second {
 			t.Errorf("the loops stopped after %v", took)
 		}
@@ -230,10 +231,10 @@ func TestLoopsPauseDuringALapse(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Run(ctx, leads.Load,
+			Run(ctx, nil, leads.Load,
 				Every(time.Second, func(context.Context) error { short.Add(1); return nil }, nil),
 				Loop{Step: func(ctx context.Context) (time.Duration, error) {
-					Wait(ctx, nil, time.Minute)
+					Wait(ctx, time.Minute)
 					if ctx.Err() == nil {
 						long.Add(1)
 					}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"time"
+
+	"github.com/stator-db/stator/internal/clock"
 )
 
 // Loop is background work that is done in steps.
@@ -15,11 +16,15 @@ type Loop struct {
 	Step func(ctx context.Context) (wait time.Duration, err error)
 
 	Delay   time.Duration // before the first step
-	Wake    Wake          // ends a wait early; may be nil
+	Wake    *clock.Wake   // ends a wait early; may be nil
 	Workers int           // goroutines that call Step; defaults to 1
 
 	Retry  time.Duration // the wait after an error; defaults to 1 s
 	Failed func(error)   // reports an error
+
+	// Due, Polls and Quiet are those of clock.Waiting, for the waits between steps.
+	Due          func(context.Context) (at time.Time, ok bool, err error)
+	Polls, Quiet bool
 }
 
 // Idle is the wait of a loop that has nothing to do until it is woken.
@@ -36,40 +41,44 @@ func Every(interval time.Duration, work func(context.Context) error, failed func
 
 // Run runs loops until the context ends, and returns when all of them have
 // stopped. While this server does not lead they start no step; a step that is
-// running continues. A nil leads is for work that every server does.
-func Run(ctx context.Context, leads func() bool, loops ...Loop) {
-	run(ctx, loops, func(ctx context.Context) error {
+// running continues. A nil leads is for work that every server does. Their waits
+// are on a clock, by which the caller is busy (clock.Clock.Begin); a nil clock is
+// the system's.
+func Run(ctx context.Context, on *clock.Clock, leads func() bool, loops ...Loop) {
+	run(ctx, on, loops, func(ctx context.Context) error {
 		for {
 			err := Check(ctx, leads)
 			if !errors.Is(err, ErrNotLeader) {
 				return err
 			}
-			Wait(ctx, nil, interval)
+			on.End()
+			Wait(ctx, interval)
+			on.Begin()
 		}
 	})
 }
 
 // RunTerm is Run that stops all loops as soon as one of them finds that this
 // server does not lead.
-func RunTerm(ctx context.Context, leads func() bool, loops ...Loop) {
-	run(ctx, loops, func(ctx context.Context) error { return Check(ctx, leads) })
+func RunTerm(ctx context.Context, on *clock.Clock, leads func() bool, loops ...Loop) {
+	run(ctx, on, loops, func(ctx context.Context) error { return Check(ctx, leads) })
 }
 
 // run runs loops. ready is called before each step, and ends all loops by an
 // error.
-func run(ctx context.Context, loops []Loop, ready func(context.Context) error) {
+func run(ctx context.Context, on *clock.Clock, loops []Loop, ready func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, backgroundKey{}, true))
 	defer cancel()
-	var running sync.WaitGroup
+	var workers []func()
 	for _, l := range loops {
 		for range max(1, l.Workers) {
-			running.Go(func() {
+			workers = append(workers, func() {
 				defer cancel()
-				l.run(ctx, ready)
+				l.run(ctx, on, ready)
 			})
 		}
 	}
-	running.Wait()
+	on.Parallel(workers...)
 }
 
 // backgroundKey is the key of a context value that marks background work.
@@ -79,15 +88,14 @@ type backgroundKey struct{}
 // for the end of a step, so that it may wait for others until its context ends.
 func Background(ctx context.Context) bool { return ctx.Value(backgroundKey{}) != nil }
 
-func (l *Loop) run(ctx context.Context, ready func(context.Context) error) {
-	wait := l.Delay
+func (l *Loop) run(ctx context.Context, on *clock.Clock, ready func(context.Context) error) {
+	wait, seen := l.Delay, uint64(0)
 	for {
-		if wait > 0 {
-			Wait(ctx, l.Wake, wait)
-		}
+		on.Wait(ctx, clock.Waiting{For: wait, Wake: l.Wake, Due: l.Due, Polls: l.Polls, Quiet: l.Quiet, Seen: seen})
 		if ready(ctx) != nil {
 			return
 		}
+		seen = on.Acted()
 		var err error
 		if wait, err = l.Step(ctx); err == nil {
 			continue
@@ -98,8 +106,9 @@ func (l *Loop) run(ctx context.Context, ready func(context.Context) error) {
 		if l.Failed != nil {
 			l.Failed(err)
 		}
+		on.Fail(err)
 		// Not ended by Wake, or work that fails would run without a pause.
-		Wait(ctx, nil, l.retry())
+		on.Wait(ctx, clock.Waiting{For: l.retry(), Retries: true})
 		wait = 0
 	}
 }
@@ -111,28 +120,7 @@ func (l *Loop) retry() time.Duration {
 	return l.Retry
 }
 
-// Wake wakes a loop that waits. A signal that is sent while the loop is busy
-// ends its next wait.
-type Wake chan struct{}
-
-// NewWake returns a Wake without a signal.
-func NewWake() Wake { return make(Wake, 1) }
-
-// Signal wakes one worker of the loop.
-func (w Wake) Signal() {
-	select {
-	case w <- struct{}{}:
-	default:
-	}
-}
-
-// Wait waits for a duration, or until it is woken or the context ends.
-func Wait(ctx context.Context, wake Wake, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-timer.C:
-	}
+// Wait waits for a duration, or until the context ends, by the system's clock.
+func Wait(ctx context.Context, d time.Duration) {
+	(*clock.Clock)(nil).Wait(ctx, clock.Waiting{For: d})
 }

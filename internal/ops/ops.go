@@ -18,6 +18,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/access"
@@ -63,6 +64,8 @@ type Parts struct {
 	// without any. They are started after the service.
 	Triggers func() Triggers
 	Scrub    func() *scrub.Scrub
+	// TestClock is the clock of the database, if requests may change it; nil if they may not.
+	TestClock *clock.Manual
 
 	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
 	// if the data is not encrypted; nil if it is.
@@ -81,6 +84,7 @@ type Service struct {
 	dax       func() DAXPort
 	access    *access.Store    // may be nil
 	faults    *inject.Injector // may be nil
+	testClock *clock.Manual    // that requests may change; nil if there is none
 
 	triggers func() Triggers     // returns noTriggers without any
 	scrub    func() *scrub.Scrub // may return nil
@@ -101,7 +105,8 @@ type Service struct {
 // New makes a service from its parts.
 func New(p Parts) *Service {
 	s := &Service{
-		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX, access: p.Access, faults: p.Faults, unencrypted: p.Unencrypted,
+		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX,
+		access: p.Access, faults: p.Faults, testClock: p.TestClock, unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	if s.dax == nil {
@@ -194,28 +199,33 @@ var streamOperations = map[string]*operation{
 
 // ownOperations holds the operations that DynamoDB does not have.
 var ownOperations = map[string]*operation{
+	"AdvanceClock":       plain((*Service).advanceClock),
 	"CreateAccessKey":    plain((*Service).createAccessKey),
 	"DeleteAccessKey":    plain((*Service).deleteAccessKey),
 	"DeletePrincipal":    plain((*Service).deletePrincipal),
 	"DescribeExpiry":     plain((*Service).describeExpiry),
 	"ExplainDenial":      plain((*Service).explainDenial),
+	"FreezeClock":        plain((*Service).freezeClock),
+	"GetClock":           plain((*Service).getClock),
+	"GetFaults":          plain((*Service).getFaults),
 	"GetItemAt":          counted((*Service).getItemAt),
 	"GetPrincipal":       plain((*Service).getPrincipal),
 	"ItemHistory":        expecting(counted((*Service).itemHistory), historyBytes),
 	"ListAccessKeys":     plain((*Service).listAccessKeys),
 	"ListDeadLetters":    expecting(plain((*Service).listDeadLetters), listLettersBytes),
+	"ListInjectedFaults": plain((*Service).listInjectedFaults),
 	"ListJobs":           plain((*Service).listJobs),
 	"ListPrincipals":     plain((*Service).listPrincipals),
 	"ListTriggers":       plain((*Service).listTriggers),
 	"PutPrincipal":       plain((*Service).putPrincipal),
 	"QueryAt":            enveloped(paged((*Service).queryAt)),
 	"ReplayDeadLetters":  expecting(plain((*Service).replayDeadLetters), replayBytes),
+	"RunClock":           plain((*Service).runClock),
 	"ScanAt":             paged((*Service).scanAt),
+	"SetClock":           plain((*Service).setClock),
+	"SetFaults":          plain((*Service).setFaults),
 	"SetThrottling":      plain((*Service).setThrottling),
 	"UndoChanges":        expecting(countedByTable((*Service).undoChanges), undoBytes),
-	"GetFaults":          plain((*Service).getFaults),
-	"ListInjectedFaults": plain((*Service).listInjectedFaults),
-	"SetFaults":          plain((*Service).setFaults),
 }
 
 // autoScalingOperations holds the operations of the third service, Application

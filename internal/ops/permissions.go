@@ -133,7 +133,8 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		return s.onTrigger(ctx, r.name, in.TriggerName, false)
 	case *api.ListTriggers, *api.ListJobs, *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
 		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal,
-		*api.SetFaults, *api.GetFaults, *api.ListInjectedFaults:
+		*api.SetFaults, *api.GetFaults, *api.ListInjectedFaults,
+		*api.GetClock, *api.SetClock, *api.AdvanceClock, *api.FreezeClock, *api.RunClock:
 		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
 	}
 	return nil, apierror.AccessDenied("Access is denied")

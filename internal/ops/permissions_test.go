@@ -105,6 +105,11 @@ func TestPermissions(t *testing.T) {
 		"SetFaults":                       {of("Plan", "faults: []"), "stator:SetFaults *"},
 		"GetFaults":                       {`{}`, "stator:GetFaults *"},
 		"ListInjectedFaults":              {`{}`, "stator:ListInjectedFaults *"},
+		"GetClock":                        {`{}`, "stator:GetClock *"},
+		"SetClock":                        {`{"Time":1}`, "stator:SetClock *"},
+		"AdvanceClock":                    {`{"Seconds":1}`, "stator:AdvanceClock *"},
+		"FreezeClock":                     {`{}`, "stator:FreezeClock *"},
+		"RunClock":                        {`{}`, "stator:RunClock *"},
 	}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(operations)), slices.Collect(maps.Keys(streamOperations)), slices.Collect(maps.Keys(ownOperations))) {
 		c, ok := cases[name]

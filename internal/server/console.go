@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/console"
@@ -69,7 +68,7 @@ func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials) (con
 	}
 	key := e.h.Keys().Find([]byte(c.AccessKey))
 	given := proofOf(c.Secret, c.SessionToken)
-	if want := proofOfKey(key); subtle.ConstantTimeCompare(given[:], want[:]) != 1 || key == nil || expired(key) {
+	if want := proofOfKey(key); subtle.ConstantTimeCompare(given[:], want[:]) != 1 || key == nil || e.h.verifier.Expired(key) {
 		return console.Identity{}, console.ErrCredentials
 	}
 	return console.Identity{AccessKey: key.AccessKey, Principal: key.Principal, Proof: given, Expires: key.Expires}, nil
@@ -87,8 +86,6 @@ func proofOfKey(key *keys.Key) [32]byte {
 	return proofOf(key.Secret.Reveal(), key.Token.Reveal())
 }
 
-func expired(key *keys.Key) bool { return !key.Expires.IsZero() && !time.Now().Before(key.Expires) }
-
 // Do answers a request like a signed one of somebody: with the same limits, permissions, throttling,
 // counts, traces and audit log.
 func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
@@ -96,7 +93,7 @@ func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console
 	if e.h.verifier != nil {
 		var key *keys.Key
 		key, signer = e.h.verifier.Find(signer.AccessKey, signer.Region)
-		if current := proofOfKey(key); key == nil || expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
+		if current := proofOfKey(key); key == nil || e.h.verifier.Expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
 			return console.Reply{}, console.ErrSignedOut
 		}
 	}

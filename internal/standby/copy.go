@@ -72,7 +72,7 @@ func (f *Follower) catchUp(ctx context.Context, e *pebble.Engine) error {
 			s, retry = next, firstRetry
 			continue
 		}
-		lead.Wait(ctx, nil, retry)
+		lead.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 	return nil

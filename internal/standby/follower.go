@@ -105,7 +105,7 @@ func (f *Follower) run(ctx context.Context) {
 	retry, beforeCopy := firstRetry, time.Duration(0)
 	for ctx.Err() == nil {
 		if f.needsCopy() {
-			lead.Wait(ctx, nil, beforeCopy)
+			lead.Wait(ctx, beforeCopy)
 		}
 		f.begun = false
 		err := f.step(ctx)
@@ -123,7 +123,7 @@ func (f *Follower) run(ctx context.Context) {
 			retry = firstRetry
 			continue
 		}
-		lead.Wait(ctx, nil, retry)
+		lead.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 }

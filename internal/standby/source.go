@@ -139,7 +139,7 @@ func every(interval time.Duration, fn func()) (stop func()) {
 	var bug any
 	running.Go(func() {
 		defer func() { bug = recover() }()
-		for lead.Wait(ctx, nil, interval); ctx.Err() == nil; lead.Wait(ctx, nil, interval) {
+		for lead.Wait(ctx, interval); ctx.Err() == nil; lead.Wait(ctx, interval) {
 			fn()
 		}
 	})

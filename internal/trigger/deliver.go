@@ -2,10 +2,9 @@ package trigger
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"github.com/stator-db/stator/internal/lead"
+	"github.com/stator-db/stator/internal/clock"
 )
 
 // batchBytes is the size of a batch, as in Lambda; the record that reaches it is
@@ -24,13 +23,13 @@ func (f *follower) deliver(ctx context.Context, r *round) bool {
 	for _, record := range r.records {
 		lanes[record.lane] = append(lanes[record.lane], record)
 	}
-	var work sync.WaitGroup
+	var work []func()
 	for _, lane := range lanes {
 		if len(lane) > 0 {
-			work.Go(func() { f.deliverLane(ctx, lane, p) })
+			work = append(work, func() { f.deliverLane(ctx, lane, p) })
 		}
 	}
-	work.Wait()
+	f.service.DB.Clock().Parallel(work...)
 	return p.prefix == len(r.records)
 }
 
@@ -80,7 +79,7 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *
 			// Splitting a batch does not count as a retry, as in Lambda. The halves
 			// are delivered one after the other: they may have records of the
 			// same item.
-			lead.Wait(ctx, nil, backoff(0))
+			f.service.DB.Clock().Wait(ctx, clock.Waiting{For: backoff(0)})
 			f.deliverBatch(ctx, batch[:len(batch)/2], p)
 			f.deliverBatch(ctx, batch[len(batch)/2:], p)
 			return
@@ -89,7 +88,7 @@ func (f *follower) deliverBatch(ctx context.Context, batch []*pendingRecord, p *
 			f.giveUp(ctx, batch, exhausted, attempt+1, failure, p)
 			return
 		}
-		lead.Wait(ctx, nil, backoff(attempt))
+		f.service.DB.Clock().Wait(ctx, clock.Waiting{For: backoff(attempt)})
 	}
 }
 
@@ -104,13 +103,13 @@ func (f *follower) giveUpOld(ctx context.Context, batch []*pendingRecord, attemp
 	if f.MaxAge == 0 {
 		return batch
 	}
-	clock := f.service.DB.Clock()
-	if !clock.Trusted() {
+	now := f.service.DB.Clock()
+	if !now.Trusted() {
 		return batch
 	}
 	var old, young []*pendingRecord
 	for _, r := range batch {
-		if clock.Since(r.created) > f.MaxAge {
+		if now.Since(r.created) > f.MaxAge {
 			old = append(old, r)
 		} else {
 			young = append(young, r)
@@ -134,6 +133,6 @@ func (f *follower) giveUp(ctx context.Context, batch []*pendingRecord, reason st
 			return
 		}
 		f.log.Error("writing to the dead-letter file failed, retrying", "error", err)
-		lead.Wait(ctx, nil, backoff(attempt))
+		f.service.DB.Clock().Wait(ctx, clock.Waiting{For: backoff(attempt), Retries: true})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/stream"
@@ -95,7 +96,7 @@ func (f *follower) gather(ctx context.Context) (*round, error) {
 		case n == 0 && over, f.BatchWindow > 0 && len(r.records) > 0 && over:
 			return r, nil
 		case n == 0:
-			lead.Wait(ctx, nil, min(poll, until-now))
+			f.service.DB.Clock().Wait(ctx, clock.Waiting{For: min(poll, until-now)})
 		}
 	}
 	return r, nil

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/ops"
@@ -65,7 +66,7 @@ func Start(ctx context.Context, o Options, configs ...Config) (*Set, error) {
 		o.Log.Info("trigger started", "config", t.Config.String())
 	}
 	if len(s.all) > 0 {
-		s.terms.Start(ctx, o.Service.DB.Leads, s.work)
+		s.terms.Start(ctx, o.Service.DB.Clock(), o.Service.DB.Leads, s.work)
 		o.Service.DB.Subscribe(topic, func(context.Context, string) error {
 			s.terms.Restart()
 			return nil
@@ -91,12 +92,12 @@ func (s *Set) work(ctx context.Context, begun func()) {
 	var loops []lead.Loop
 	for _, t := range s.all {
 		for _, f := range t.followers(ctx) {
-			loops = append(loops, lead.Loop{Step: f.step, Retry: afterFail, Failed: func(err error) {
+			loops = append(loops, lead.Loop{Step: f.step, Polls: true, Retry: afterFail, Failed: func(err error) {
 				f.log.Error("reading changes failed, retrying", "slot", f.slot, "error", err)
 			}})
 		}
 	}
-	lead.RunTerm(ctx, s.all[0].service.DB.Leads, loops...)
+	lead.RunTerm(ctx, s.all[0].service.DB.Clock(), s.all[0].service.DB.Leads, loops...)
 }
 
 // followers returns a follower for each slot, at the trigger's positions. There are
@@ -112,7 +113,7 @@ func (t *trigger) followers(ctx context.Context) []*follower {
 		}
 		if ctx.Err() == nil {
 			t.log.Error("reading the trigger's positions failed, retrying", "error", err)
-			lead.Wait(ctx, nil, afterFail)
+			t.service.DB.Clock().Wait(ctx, clock.Waiting{For: afterFail, Retries: true})
 		}
 	}
 	return nil

@@ -204,7 +204,7 @@ func (w *triggerTest) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.running++
 	w.most = max(w.most, w.running)
 	w.mu.Unlock()
-	lead.Wait(r.Context(), nil, w.takes)
+	lead.Wait(r.Context(), w.takes)
 	if status == 0 {
 		<-r.Context().Done()
 	}

@@ -84,6 +84,14 @@ func (s *Store) HasFile() bool { return s.o.Keys != "" }
 // Verifier verifies signatures with the keys; nil without keys.
 func (s *Store) Verifier() *auth.Verifier { return s.verifier }
 
+// Follow makes keys expire by another clock than the system's; requests are dated by it too if dates is
+// set. It is called before the keys are used.
+func (s *Store) Follow(now func() time.Time, dates bool) {
+	if s.verifier != nil {
+		s.verifier.Follow(now, dates)
+	}
+}
+
 // readFiles reads the files.
 func (s *Store) readFiles() (f fileAccess, err error) {
 	f.keys = keys.NewSet()

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead"
 )
@@ -42,7 +43,7 @@ type Store struct {
 	log        *slog.Logger
 	consumed   Meter
 	background lead.Work
-	wake       lead.Wake
+	wake       *clock.Wake
 	applying   sync.Mutex
 	unreadable sync.Map // keys of records that were logged
 }
@@ -55,8 +56,8 @@ func Open(ctx context.Context, d *db.DB, o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{db: d, log: o.Log, consumed: o.Consumed, wake: lead.NewWake()}
-	s.background.Start(ctx, d.Leads, s.work)
+	s := &Store{db: d, log: o.Log, consumed: o.Consumed, wake: d.Clock().NewWake()}
+	s.background.Start(ctx, d.Clock(), d.Leads, s.work)
 	d.Subscribe(topic, func(context.Context, string) error {
 		s.wake.Signal()
 		return nil

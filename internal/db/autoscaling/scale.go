@@ -24,7 +24,7 @@ const (
 // work acts on the settings while this server leads.
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
-	lead.RunTerm(ctx, s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake, Retry: retryDelay, Failed: func(err error) {
+	lead.RunTerm(ctx, s.db.Clock(), s.db.Leads, lead.Loop{Step: s.step, Wake: s.wake, Retry: retryDelay, Failed: func(err error) {
 		s.log.Warn("auto scaling failed; retrying", "error", err)
 	}})
 }

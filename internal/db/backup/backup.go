@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
@@ -47,7 +48,7 @@ type Store struct {
 	log   *slog.Logger
 
 	background lead.Work
-	wake       lead.Wake
+	wake       *clock.Wake
 	schedule   Schedule
 
 	mu        sync.Mutex
@@ -93,12 +94,12 @@ const (
 func Open(ctx context.Context, d *db.DB, place blob.Place, o Options) *Store {
 	s := &Store{
 		db: d, place: place, log: o.Log, schedule: o.Schedule,
-		wake:      lead.NewWake(),
+		wake:      d.Clock().NewWake(),
 		manifests: make(map[string]*Manifest),
 		failed:    make(map[string]error),
 		requested: make(map[string]bool),
 	}
-	s.background.Start(ctx, d.Leads, s.work)
+	s.background.Start(ctx, d.Clock(), d.Leads, s.work)
 	d.Subscribe(topicRequested, s.onRequested)
 	d.Subscribe(topicFailed, s.onFailed)
 	d.Subscribe(topicSchedule, s.onAttempt)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/db/history"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
@@ -130,11 +131,11 @@ func (s *Store) work(ctx context.Context, begun func()) {
 		s.leading, s.pending = false, nil
 	}()
 	s.nextScan = time.Time{}
-	loops := []lead.Loop{{Step: s.step, Wake: s.wake}}
+	loops := []lead.Loop{{Step: s.step, Wake: s.wake, Polls: true}}
 	if s.schedule.Every > 0 {
 		loops = append(loops, s.scheduleLoop())
 	}
-	lead.RunTerm(ctx, s.db.Leads, loops...)
+	lead.RunTerm(ctx, s.db.Clock(), s.db.Leads, loops...)
 }
 
 // step writes the backup that has waited longest. At intervals it scans for
@@ -270,7 +271,7 @@ func (s *Store) run(ctx context.Context, j *job) {
 		return // the next leader writes it
 	case errors.Is(err, store.ErrUnavailable):
 		s.log.Error("backup interrupted; retrying", "table", j.Table.Name, "id", j.ID, "error", err)
-		lead.Wait(ctx, nil, retryDelay)
+		s.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 		return
 	case !errors.Is(err, errSuperseded):
 		s.fail(ctx, j, err)

@@ -85,7 +85,7 @@ func Start(ctx context.Context, d *db.DB, o Options) *Scrub {
 		o.Busy = func() bool { return false }
 	}
 	s := &Scrub{db: d, o: o, logged: make(map[string]bool), status: Status{Findings: make(map[verify.Kind]int64)}}
-	s.background.Start(ctx, d.Leads, s.lead)
+	s.background.Start(ctx, nil, d.Leads, s.lead)
 	return s
 }
 
@@ -105,7 +105,7 @@ func (s *Scrub) Status() Status {
 func (s *Scrub) lead(ctx context.Context, begun func()) {
 	begun()
 	defer s.end()
-	lead.RunTerm(ctx, s.db.Leads, lead.Loop{
+	lead.RunTerm(ctx, nil, s.db.Leads, lead.Loop{
 		Step: s.step, Delay: startDelay, Retry: time.Minute,
 		Failed: func(err error) {
 			s.end()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/blob"
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead"
@@ -45,7 +46,7 @@ type Store struct {
 	log     *slog.Logger
 
 	background lead.Work
-	wake       lead.Wake
+	wake       *clock.Wake
 }
 
 // topic is the topic of messages between servers that announce a new job.
@@ -55,11 +56,11 @@ const topic = "transfer"
 // restart or another server has left unfinished. The caller closes the buckets,
 // after Close.
 func Open(ctx context.Context, d *db.DB, buckets map[string]blob.Place, log *slog.Logger) (*Store, error) {
-	s := &Store{db: d, buckets: buckets, log: log, wake: lead.NewWake()}
+	s := &Store{db: d, buckets: buckets, log: log, wake: d.Clock().NewWake()}
 	if _, err := s.List(ctx, false); err != nil {
 		return nil, fmt.Errorf("read the records of exports and imports: %w", err)
 	}
-	s.background.Start(ctx, d.Leads, s.work)
+	s.background.Start(ctx, d.Clock(), d.Leads, s.work)
 	d.Subscribe(topic, func(_ context.Context, id string) error {
 		if id == "" {
 			s.background.Restart()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stator-db/stator/internal/clock"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/lead"
 	"github.com/stator-db/stator/internal/store"
@@ -42,9 +43,9 @@ type jobRunner struct {
 func (s *Store) work(ctx context.Context, begun func()) {
 	begun()
 	t := &jobRunner{Store: s, claimed: make(map[string]bool)}
-	lead.RunTerm(ctx, s.db.Leads,
-		lead.Loop{Step: t.step, Wake: s.wake, Workers: workers, Retry: retryDelay, Failed: s.warn("cannot read the records of exports and imports; retrying")},
-		lead.Loop{Step: t.cleanUp, Retry: scanInterval, Failed: s.warn("cannot remove abandoned imports; retrying")})
+	lead.RunTerm(ctx, s.db.Clock(), s.db.Leads,
+		lead.Loop{Step: t.step, Wake: s.wake, Polls: true, Workers: workers, Retry: retryDelay, Failed: s.warn("cannot read the records of exports and imports; retrying")},
+		lead.Loop{Step: t.cleanUp, Polls: true, Retry: scanInterval, Failed: s.warn("cannot remove abandoned imports; retrying")})
 }
 
 // warn logs an error of background work.
@@ -162,10 +163,10 @@ func (t *jobRunner) runJob(ctx context.Context, j Job) {
 		log.Warn(j.kind() + " has ended, or another server runs it")
 		// Two servers that both believe to lead must not take the job from each
 		// other without a pause.
-		lead.Wait(ctx, nil, retryDelay)
+		t.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 	default:
 		log.Error(j.kind()+" interrupted; retrying from the start", "error", err)
-		lead.Wait(ctx, nil, retryDelay)
+		t.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 	}
 }
 

@@ -45,8 +45,7 @@ func (v *Verifier) VerifyConnection(c *Connection) (Signer, error) {
 		return Signer{}, fault(incompleteSignature, fmt.Sprintf("The string to sign must have four lines, of which the first is %s.", algorithm))
 	}
 	a := authorization{date: date, credential: append([]byte(c.AccessKey+"/"), scope...)}
-	now := v.now()
-	at, err := a.checkDate(now)
+	at, err := a.checkDate(v.now())
 	if err != nil {
 		return Signer{}, err
 	}
@@ -66,7 +65,7 @@ func (v *Verifier) VerifyConnection(c *Connection) (Signer, error) {
 	want = hex.AppendEncode(want, signing.appendSum(sum[:0], []byte(c.StringToSign)))
 	valid := len(c.Signature) == len(want) && subtle.ConstantTimeCompare([]byte(c.Signature), want) == 1 && isConnection(date, hash)
 	r := &Request{Headers: tokenHeader(c.Token)}
-	if err := v.verdict(r, &a, key, known, valid, now); err != nil {
+	if err := v.verdict(r, &a, key, known, valid); err != nil {
 		return Signer{}, err
 	}
 	return current.signer(parts[0], key, signing.region), nil

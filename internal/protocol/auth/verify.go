@@ -38,7 +38,8 @@ const (
 
 // Verifier verifies the signatures of requests.
 type Verifier struct {
-	now     func() time.Time
+	now     func() time.Time // by which requests are dated
+	expiry  func() time.Time // by which keys expire
 	log     *slog.Logger
 	current atomic.Pointer[verifierKeys]
 }
@@ -77,9 +78,23 @@ func (k *verifierKeys) identify(arn string) *principals.Identity {
 // NewVerifier returns a verifier with a set of keys, without policies. At the level debug it logs the canonical form
 // of requests whose signature is wrong.
 func NewVerifier(set *keys.Set, now func() time.Time, log *slog.Logger) *Verifier {
-	v := &Verifier{now: now, log: log}
+	v := &Verifier{now: now, expiry: now, log: log}
 	v.Replace(set, nil)
 	return v
+}
+
+// Follow makes keys expire by another clock; requests are dated by it too if dates is set. It is called
+// before the verifier is used.
+func (v *Verifier) Follow(now func() time.Time, dates bool) {
+	v.expiry = now
+	if dates {
+		v.now = now
+	}
+}
+
+// Expired reports whether a key may not be used any more.
+func (v *Verifier) Expired(key *keys.Key) bool {
+	return !key.Expires.IsZero() && !v.expiry().Before(key.Expires)
 }
 
 // WrongRegion is the error of a request that is signed for another region than the server's.
@@ -151,8 +166,7 @@ func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
 	if err := a.incomplete(); err != nil {
 		return Signer{}, err
 	}
-	now := v.now()
-	date, err := a.checkDate(now)
+	date, err := a.checkDate(v.now())
 	if err != nil {
 		return Signer{}, err
 	}
@@ -176,7 +190,7 @@ func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
 	}
 	signing := current.cache.find(name, key, day, region, r.Service)
 	valid := v.matches(&r, &a, date, signing)
-	if err := v.verdict(&r, &a, key, known, valid, now); err != nil {
+	if err := v.verdict(&r, &a, key, known, valid); err != nil {
 		return Signer{}, err
 	}
 	s := current.signer(accessKey, key, signing.region)
@@ -185,7 +199,7 @@ func (v *Verifier) VerifyNext(r Request, last *Reader) (Signer, error) {
 }
 
 // verdict returns the error of a request whose signature was compared.
-func (v *Verifier) verdict(r *Request, a *authorization, key *keys.Key, known, valid bool, now time.Time) error {
+func (v *Verifier) verdict(r *Request, a *authorization, key *keys.Key, known, valid bool) error {
 	switch {
 	case !known:
 		return fault(unrecognizedClient, "The security token included in the request is invalid.")
@@ -195,7 +209,7 @@ func (v *Verifier) verdict(r *Request, a *authorization, key *keys.Key, known, v
 		return nil
 	case !equal(a.token(r), key.Token.Reveal()):
 		return fault(unrecognizedClient, "The security token included in the request is invalid")
-	case !now.Before(key.Expires):
+	case v.Expired(key):
 		return fault("ExpiredTokenException", "The security token included in the request is expired")
 	}
 	return nil
