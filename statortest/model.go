@@ -46,13 +46,14 @@ func ModelWith(t testing.TB, file string, o stator.Options) *dynamodb.Client {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	db, client := open(t, o)
+	opened, client := open(t, o)
+	opened.model = m
 	if err := tablemodel.Ensure(t.Context(), client, tables); err != nil {
 		t.Fatalf("create the tables of %s: %v", file, err)
 	}
 	t.Cleanup(func() { // before the database is closed
 		t.Helper()
-		counted, err := requestCounts(db)
+		counted, err := requestCounts(opened.db)
 		if err != nil {
 			t.Errorf("read the request counts: %v", err)
 			return
@@ -71,11 +72,7 @@ func unmatched(m *model.Model, counted workload.Report) (faults []string) {
 		if _, ok := m.Table(c.Table); !ok || len(matcher.Find(c.Shape)) > 0 {
 			continue
 		}
-		times := "once"
-		if c.Requests > 1 {
-			times = fmt.Sprintf("%d times", c.Requests)
-		}
-		fault := fmt.Sprintf("no access pattern matches %s (%s)", c.Text(), times)
+		fault := fmt.Sprintf("no access pattern matches %s (%s)", c.Text(), times(c.Requests))
 		if p, differs := matcher.Nearest(c.Shape); p != nil {
 			fault += fmt.Sprintf("; the closest pattern is %q; the request differs from it: %s", p.Name, strings.Join(differs, ", "))
 		}

@@ -48,7 +48,7 @@ const (
 var identity = credentials.NewStaticCredentialsProvider("test", "test", "")
 
 // open opens a database that is closed when the test ends, and makes a client for it.
-func open(t testing.TB, o stator.Options) (*stator.DB, *dynamodb.Client) {
+func open(t testing.TB, o stator.Options) (*testDatabase, *dynamodb.Client) {
 	t.Helper()
 	db, err := stator.Open(context.Background(), o)
 	if err != nil {
@@ -59,7 +59,7 @@ func open(t testing.TB, o stator.Options) (*stator.DB, *dynamodb.Client) {
 			t.Errorf("close the database: %v", err)
 		}
 	})
-	return db, dynamodb.New(dynamodb.Options{
+	return remember(t, db), dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(endpoint),
 		Region:       region,
 		Credentials:  identity,
