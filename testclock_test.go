@@ -427,6 +427,32 @@ func TestClockInSmallSteps(t *testing.T) {
 	}
 }
 
+// Requests set the clock if that is allowed, and show it in any case.
+func TestClockRequests(t *testing.T) {
+	for _, allowed := range []bool{true, false} {
+		s := newClocked(t, stator.Options{TestClockRequests: allowed})
+		for _, c := range []struct{ operation, body, want string }{
+			{"GetClock", `{}`, `{"Time":1793491200,"Mode":"frozen"}`},
+			{"AdvanceClock", `{"Seconds":90000.5}`, `{"Time":1793581200.5,"Mode":"frozen"}`},
+			{"SetClock", `{"Time":1793581201}`, `{"Time":1793581201,"Mode":"frozen"}`},
+			{"SetClock", `{"Time":1793581200}`, `"message":"The clock shows 2026-11-02T01:00:01Z and cannot be set back to 2026-11-02T01:00:00Z:`},
+			{"AdvanceClock", `{"Seconds":-1}`, `cannot be set back`},
+			{"AdvanceClock", `{"Seconds":1e300}`, `is more than 366 days later`},
+			{"AdvanceClock", `{}`, `failed to satisfy constraint`},
+			{"RunClock", `{}`, `"Mode":"running"`},
+			{"FreezeClock", `{}`, `"Mode":"frozen"`},
+		} {
+			_, got := s.try("Stator."+c.operation, c.body)
+			if !allowed && c.operation != "GetClock" && !strings.Contains(c.want, "constraint") {
+				c.want = "The clock of this server cannot be changed: start it with --in-memory and --test-clock"
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("allowed %v: %s %s: %s, want %s", allowed, c.operation, c.body, got, c.want)
+			}
+		}
+	}
+}
+
 // A database with a test clock is in memory, and has no other clock.
 func TestClockOptions(t *testing.T) {
 	clock := stator.NewTestClock(clockStart)

@@ -46,5 +46,8 @@ func (f *testClockFlags) check(inMemory bool) error {
 
 // use sets the options of a database.
 func (f *testClockFlags) use(o *stator.Options) {
+	if f.clock != nil {
+		o.Log.Warn("the clock is one for tests, which clients can set: see stator clock", "time", f.clock.Now())
+	}
 	o.TestClock, o.TestClockRequests, o.TestClockSignatures = f.clock, f.clock != nil, f.signatures
 }

@@ -293,6 +293,33 @@ func TestClockSkew(t *testing.T) {
 	})
 }
 
+// Keys expire by a clock that is followed; requests are dated by it only if that is asked for.
+func TestFollow(t *testing.T) {
+	expires := vectorTime.Add(time.Hour)
+	for _, c := range []struct {
+		name       string
+		clock      time.Time
+		dates      bool
+		signed     time.Time
+		key, fault string
+	}{
+		{"by the real time", expires.Add(-1), false, vectorTime, "ASIATEMP", ""},
+		{"expired by the clock", expires, false, vectorTime, "ASIATEMP", "ExpiredTokenException"},
+		{"far ahead", vectorTime.AddDate(1, 0, 0), false, vectorTime, vectorKey, ""},
+		{"dated by the real time, far ahead", vectorTime.AddDate(1, 0, 0), true, vectorTime, vectorKey, "InvalidSignatureException"},
+		{"dated by the clock", vectorTime.AddDate(1, 0, 0), true, vectorTime.AddDate(1, 0, 0), vectorKey, ""},
+	} {
+		v := newTestVerifier(vectorTime)
+		v.Follow(func() time.Time { return c.clock }, c.dates)
+		r := signed(c.key, vectorSecret, c.signed)
+		r.Headers = r.Headers.(headerList).with([2]string{"X-Amz-Security-Token", "the token"})
+		_, err := v.Verify(r)
+		if (err == nil) != (c.fault == "") || err != nil && !strings.HasPrefix(err.Error(), c.fault+":") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // Dates are parsed and written as package time does it.
 func TestDates(t *testing.T) {
 	for _, text := range []string{vectorDate, "00010101T000000Z", "99991231T235959Z", "20240229T000000Z", "20230229T000000Z", "20241301T000000Z", "20240001T000000Z", "20240100T000000Z",
