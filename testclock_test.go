@@ -432,9 +432,9 @@ func TestClockRequests(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		s := newClocked(t, stator.Options{TestClockRequests: allowed})
 		for _, c := range []struct{ operation, body, want string }{
-			{"GetClock", `{}`, `{"Time":1793491200,"Mode":"frozen"}`},
-			{"AdvanceClock", `{"Seconds":90000.5}`, `{"Time":1793581200.5,"Mode":"frozen"}`},
-			{"SetClock", `{"Time":1793581201}`, `{"Time":1793581201,"Mode":"frozen"}`},
+			{"GetClock", `{}`, `{"Time":1793491200.000,"Mode":"frozen"}`},
+			{"AdvanceClock", `{"Seconds":90000.5}`, `{"Time":1793581200.500,"Mode":"frozen"}`},
+			{"SetClock", `{"Time":1793581201}`, `{"Time":1793581201.000,"Mode":"frozen"}`},
 			{"SetClock", `{"Time":1793581200}`, `"message":"The clock shows 2026-11-02T01:00:01Z and cannot be set back to 2026-11-02T01:00:00Z:`},
 			{"AdvanceClock", `{"Seconds":-1}`, `cannot be set back`},
 			{"AdvanceClock", `{"Seconds":1e300}`, `is more than 366 days later`},
