@@ -48,7 +48,7 @@ func FaultsWith(t testing.TB, plan stator.FaultPlan, o stator.Options) *dynamodb
 			return
 		}
 		var timeline bytes.Buffer
-		_ = inject.WriteTimeline(&timeline, db.InjectedFaults()) // to memory
+		_ = inject.WriteTimeline(&timeline, db.db.InjectedFaults()) // to memory
 		t.Logf("injected faults, with the seed %d (repeat with %s=%d):\n%s", plan.Seed, FaultSeed, plan.Seed, &timeline)
 	})
 	return client
