@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,23 @@ func (s *metered) sum(id meter.ID) float64 {
 	return meter.Summarize(s.db.Meter().Points(id, now.Add(-time.Hour), now)).Sum
 }
 
-// What is metered is what ReturnConsumedCapacity shows, of each kind of request.
+// heat returns the sum of the heat of consumed units in the last hour.
+func (s *metered) heat(id meter.ID) (sum float64) {
+	now := time.Unix(0, s.clock.Load())
+	found, err := s.db.Heat(id.Table, id.Index, now.Add(-time.Hour), now, 60)
+	if err != nil {
+		s.Fatal(err)
+	}
+	kind := map[string]meter.UnitKind{meter.ConsumedRead: meter.ReadUnits, meter.ConsumedWrite: meter.WriteUnits}[id.Name]
+	for _, column := range found.Columns {
+		for i := range column.Cells {
+			sum += column.Cells[i].Units(kind)
+		}
+	}
+	return math.Round(sum*1000) / 1000 // the sum of thousandths
+}
+
+// What is metered, in all and by hash range, is what ReturnConsumedCapacity shows, of each kind of request.
 func TestMeteredUnitsAreThoseOfReplies(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -188,6 +205,9 @@ func TestMeteredUnitsAreThoseOfReplies(t *testing.T) {
 	for _, id := range slices.SortedFunc(maps.Keys(want), func(a, b meter.ID) int { return strings.Compare(a.Name+a.Index, b.Name+b.Index) }) {
 		if got := s.sum(id); got != want[id] || got == 0 {
 			t.Errorf("%v of %s %s are metered, want %v", got, id.Name, id.Index, want[id])
+		}
+		if got := s.heat(id); got != want[id] {
+			t.Errorf("%v of %s %s are in the heat map, want %v", got, id.Name, id.Index, want[id])
 		}
 	}
 	now := time.Unix(0, s.clock.Load())

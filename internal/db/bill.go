@@ -31,6 +31,7 @@ type billLine struct {
 
 	metered bool
 	index   uint16
+	span    hashSpan
 	units   float64 // consumed
 
 	at      throttle.Place
@@ -94,7 +95,7 @@ func (b *Bill) Settle() {
 		case line.exceeded != nil:
 			b.d.countExceeded(line.table, *line.access, line.exceeded)
 		case line.metered:
-			line.table.series.consume(throttle.Read, line.index, line.units)
+			line.table.series.consume(throttle.Read, line.index, line.span, line.units)
 			if line.access != nil {
 				b.d.accessed(line.table, *line.access, line.units)
 			}

@@ -55,6 +55,9 @@ type Options struct {
 	// index or a partition. The limits are those of this process.
 	Throttle bool
 
+	// WithoutHeat does not count units by hash range.
+	WithoutHeat bool
+
 	// Writing, if set, is called before items are changed, with their keys as in
 	// keyspace.Item, and the function that it returns when the change is visible or has
 	// failed. That are all changes of items by this process.
@@ -105,6 +108,9 @@ type DB struct {
 	elsewhere *meter.Registry               // what other servers consume
 	building  atomic.Pointer[indexProgress] // nil while no index is built
 	swept     atomic.Pointer[Sweep]         // the last removal of expired items; nil before the first
+
+	minutely    sync.Mutex
+	everyMinute []func(now time.Time) // guarded by minutely; it is replaced, not changed
 
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 

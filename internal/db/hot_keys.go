@@ -8,6 +8,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db/insights"
 )
@@ -126,6 +127,20 @@ type access struct {
 
 	item      item.Item    // it contains the key; nil if it is not to a single item
 	partition []item.Value // of a query
+
+	scanned *hashSpan // of a scan, what its page has read; nil for everything
+}
+
+// hashes returns the hashes of what is accessed.
+func (a *access) hashes() hashSpan {
+	switch {
+	case !a.isScan():
+		at := keyspace.Hash(a.stored)
+		return hashSpan{at, at}
+	case a.scanned != nil:
+		return *a.scanned
+	}
+	return allHashes
 }
 
 // isScan reports whether it is to all partitions.

@@ -37,6 +37,7 @@ func (d *DB) endMinutes() lead.Loop {
 				swept = minute
 				d.forgetDeleted(d.meter)
 				d.forgetDeleted(d.elsewhere)
+				d.callEveryMinute(now)
 			}
 			return min(meterInterval, over(now).Sub(now)), nil
 		},
@@ -87,16 +88,29 @@ type tableSeries struct {
 	operations atomic.Pointer[map[string]requestSeries] // it is replaced, not changed
 }
 
-// unitSeries are the units that a table or an index has consumed, by throttle.Kind.
-type unitSeries [2]meter.LazySeries
+// unitSeries are the units that a table or an index has consumed.
+type unitSeries struct {
+	kinds [2]meter.LazySeries // by throttle.Kind
+	heat  meter.LazyHeat
+}
+
+// hashSpan is the hashes of what a request accesses.
+type hashSpan struct{ first, last uint64 }
+
+// allHashes are those of a whole table.
+var allHashes = hashSpan{0, math.MaxUint64}
+
+// heatKinds are the kinds of units of heat, by throttle.Kind.
+var heatKinds = [2]meter.UnitKind{throttle.Read: meter.ReadUnits, throttle.Write: meter.WriteUnits}
 
 // consumedNames are the names of consumed units, by throttle.Kind.
 var consumedNames = [2]string{throttle.Read: meter.ConsumedRead, throttle.Write: meter.ConsumedWrite}
 
 func (u *unitSeries) of(r *meter.Registry, table, index string) {
 	for kind, name := range consumedNames {
-		u[kind].Of(r, meter.ID{Name: name, Table: table, Index: index})
+		u.kinds[kind].Of(r, meter.ID{Name: name, Table: table, Index: index})
 	}
+	u.heat.Of(r, meter.Resource{Table: table, Index: index})
 }
 
 // newTableSeries returns the series of a table. before are those of the table before it was
@@ -132,14 +146,24 @@ func newTableSeries(r *meter.Registry, t *schema.Table, before *tableSeries, now
 }
 
 // consume records units. A local index shares those of its table.
-func (s *tableSeries) consume(kind throttle.Kind, index uint16, units float64) {
+func (s *tableSeries) consume(kind throttle.Kind, index uint16, at hashSpan, units float64) {
+	of := s.unitsOf(index)
+	of.kinds[kind].Add(units)
+	if at.first == at.last {
+		of.heat.Add(heatKinds[kind], at.first, units)
+	} else {
+		of.heat.AddSpread(heatKinds[kind], at.first, at.last, units)
+	}
+}
+
+// unitsOf returns the series of an index, or of the table.
+func (s *tableSeries) unitsOf(index uint16) *unitSeries {
 	if index != 0 {
 		if of, ok := s.indexUnits[index]; ok {
-			of[kind].Add(units)
-			return
+			return of
 		}
 	}
-	s.units[kind].Add(units)
+	return &s.units
 }
 
 // requestSeries holds what is measured of the requests of one operation.
@@ -224,6 +248,7 @@ func (d *DB) countThrottled(t *table, e *Throttled) {
 	for _, name := range [2]string{names[""], names[e.Limit]} {
 		d.meter.Series(meter.ID{Name: name, Table: e.Table, Index: e.Index}).Add(1)
 	}
+	t.series.unitsOf(t.indexID(e.Index)).heat.AddThrottled(heatKinds[e.Kind], e.Hash)
 	if x, ok := t.Index(e.Index); ok && x.State == schema.Creating && e.Kind == throttle.Write {
 		d.meter.Series(meter.ID{Name: meter.BuildThrottles, Table: e.Table, Index: e.Index}).Add(1)
 	}

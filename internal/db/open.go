@@ -55,7 +55,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 	if d.sharedStamps {
 		d.units = newUnitsExchange()
 	}
-	d.meter.Sample = d.sample
+	d.meter.Sample, d.meter.WithoutHeat = d.sample, o.WithoutHeat
 	for _, name := range []string{meter.UserErrors, meter.SystemErrors, meter.ConditionsFailed, meter.Conflicts} {
 		d.meter.Series(meter.ID{Name: name}) // so that they are 0 before the first
 	}

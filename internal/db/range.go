@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -103,11 +104,27 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 		f.PageEnded(p.page.Scanned)
 	}
 	p.charge()
+	if p.partitions > 0 {
+		at.scanned = p.scannedHashes()
+	}
 	d.meterRead(bill, t, at, p.page.Consumed.Total())
 	if t.limits != nil {
 		p.chargeLimits(bill, t, at)
 	}
 	return p.page, nil
+}
+
+// scannedHashes returns the hashes that the page of a scan has read.
+func (p *pageReader) scannedHashes() *hashSpan {
+	read := hashSpan{first: keyspace.Hash(p.target.span.Start), last: math.MaxUint64}
+	segments := max(1, p.r.Segments)
+	switch {
+	case p.page.Last != nil:
+		read.last = keyspace.Hash(p.target.stored(p.page.Last))
+	case p.r.Segment+1 < segments:
+		read.last = keyspace.Hash(p.target.span.End) - 1
+	}
+	return &read
 }
 
 // chargeLimits charges the page to the limits of the table. A scan has charged the
@@ -125,6 +142,14 @@ type rangeTarget struct {
 	table *schema.Table
 	index *schema.Index // nil for the table itself
 	span  store.Range
+}
+
+// stored returns where an item or an entry with a key is.
+func (p *rangeTarget) stored(key item.Item) []byte {
+	if p.index != nil {
+		return keyspace.Entry(nil, p.table, p.index, key)
+	}
+	return keyspace.Item(nil, p.table, key)
 }
 
 // resolve finds the index and the keys of a range.
@@ -145,10 +170,7 @@ func (p *rangeTarget) resolve(t *schema.Table, r *Range) error {
 		start, end = keyspace.Segment(t.ID, id, r.Segment, max(1, r.Segments))
 	}
 	if r.After != nil {
-		at := keyspace.Item(nil, t, r.After)
-		if p.index != nil {
-			at = keyspace.Entry(nil, t, p.index, r.After)
-		}
+		at := p.stored(r.After)
 		// The item may have been deleted, and its key may be outside the range.
 		if r.Reverse {
 			end = slices.MinFunc([][]byte{end, at}, bytes.Compare)

@@ -79,6 +79,7 @@ func (d *DB) meterRead(b *Bill, t *table, a access, units float64) {
 
 // addRead records a read. It is one line of the bill: most requests have no other.
 func (d *DB) addRead(b *Bill, t *table, a access, line billLine) {
+	line.span = a.hashes()
 	if b != nil {
 		line.table, line.metered, line.index = t, true, a.index
 		if t.rules != nil {
@@ -88,7 +89,7 @@ func (d *DB) addRead(b *Bill, t *table, a access, line billLine) {
 		b.add(d, line)
 		return
 	}
-	t.series.consume(throttle.Read, a.index, line.units)
+	t.series.consume(throttle.Read, a.index, line.span, line.units)
 	if t.rules != nil {
 		d.accessed(t, a, line.units)
 	}
@@ -205,7 +206,8 @@ func (a *admission) access(i int) access { return access{stored: a.keys[i], item
 // consume records the units that the i-th write has consumed in its table.
 func (a *admission) consume(i int, units float64) {
 	t := a.tables[i]
-	t.series.consume(throttle.Write, 0, units)
+	at := keyspace.Hash(a.keys[i])
+	t.series.consume(throttle.Write, 0, hashSpan{at, at}, units)
 	if t.rules != nil {
 		a.d.accessed(t, a.access(i), insightsWrite*units)
 	}
@@ -245,7 +247,8 @@ func (a *admission) done(outcomes []Outcome) {
 				continue
 			}
 			t := a.tables[i]
-			t.series.consume(throttle.Write, e.Index.ID, e.Units)
+			at := keyspace.Hash(e.Key)
+			t.series.consume(throttle.Write, e.Index.ID, hashSpan{at, at}, e.Units)
 			if t.rules != nil {
 				entry := e.After
 				if entry == nil {

@@ -44,6 +44,9 @@ type Registry struct {
 	// have one at any time, such as provisioned units. It is set before the first use.
 	Sample func(add func(id ID, value float64))
 
+	// WithoutHeat is set if units are not counted by hash range. It is set before the first use.
+	WithoutHeat bool
+
 	advancing sync.Mutex // held to end a minute
 
 	mu     sync.RWMutex
@@ -54,6 +57,9 @@ type Registry struct {
 	room   int64 // the first minute since which there is room for further series
 	points int
 
+	heats    map[Resource]*Heat
+	heatFrom int64 // the first minute of which heat is kept
+
 	removals atomic.Uint64 // how often series were removed
 }
 
@@ -63,7 +69,8 @@ const maxSkipped = 5
 
 // NewRegistry returns a registry without measurements.
 func NewRegistry(now time.Time) *Registry {
-	return &Registry{series: make(map[ID]*Series), minute: minuteOf(now), first: (now.Unix() + 59) / 60}
+	return &Registry{series: make(map[ID]*Series), minute: minuteOf(now), first: (now.Unix() + 59) / 60,
+		heats: make(map[Resource]*Heat), heatFrom: minuteOf(now)}
 }
 
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
@@ -147,6 +154,7 @@ func (r *Registry) remaining(keep func(ID) bool) {
 			}
 		}()
 	}
+	r.forgetHeat(keep)
 	r.removals.Add(1)
 	for id, s := range r.series {
 		if !keep(id) {
@@ -191,6 +199,7 @@ func (r *Registry) Advance(now time.Time) {
 		s.end(r.minute)
 		r.points += len(s.points) - before
 	}
+	r.endHeat()
 	if minuteOf(now) > r.minute+maxSkipped {
 		r.first = minuteOf(now) + 1
 	}

@@ -124,6 +124,7 @@ func New(p Parts) *Service {
 		s.scrub = func() *scrub.Scrub { return nil }
 	}
 	s.workload.Exists = s.exists
+	s.DB.EveryMinute(s.workload.Mark)
 	if s.cache != nil {
 		s.cache.MeasureIn(s.DB.Meter())
 		s.refresher = newRefresher(s.DB)
@@ -208,8 +209,10 @@ var ownOperations = map[string]*operation{
 	"FreezeClock":        plain((*Service).freezeClock),
 	"GetClock":           plain((*Service).getClock),
 	"GetFaults":          plain((*Service).getFaults),
+	"GetHeat":            plain((*Service).getHeat),
 	"GetItemAt":          counted((*Service).getItemAt),
 	"GetPrincipal":       plain((*Service).getPrincipal),
+	"GetShapes":          plain((*Service).getShapes),
 	"ItemHistory":        expecting(counted((*Service).itemHistory), historyBytes),
 	"ListAccessKeys":     plain((*Service).listAccessKeys),
 	"ListDeadLetters":    expecting(plain((*Service).listDeadLetters), listLettersBytes),

@@ -125,6 +125,8 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 		return s.onTable(ctx, action, *in.TableCreationParameters.TableName), nil
 	case *api.SetThrottling:
 		return s.onTable(ctx, "stator:SetThrottling", in.TableName), nil
+	case *api.GetHeat:
+		return s.onIndex(ctx, "stator:GetHeat", in.TableName, in.IndexName), nil
 	case *api.DescribeExpiry:
 		return s.withScan(ctx, r.name, in.TableName)
 	case *api.ListDeadLetters:
@@ -132,7 +134,7 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	case *api.ReplayDeadLetters:
 		return s.onTrigger(ctx, r.name, in.TriggerName, false)
 	case *api.ListTriggers, *api.ListJobs, *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
-		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal,
+		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal, *api.GetShapes,
 		*api.SetFaults, *api.GetFaults, *api.ListInjectedFaults,
 		*api.GetClock, *api.SetClock, *api.AdvanceClock, *api.FreezeClock, *api.RunClock:
 		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil

@@ -84,6 +84,8 @@ func TestPermissions(t *testing.T) {
 		"GetShardIterator":                {`{"StreamArn":"` + stream + `","ShardId":"shardId-00000001494539429187-3e1e1a2b","ShardIteratorType":"LATEST"}`, "GetShardIterator " + stream},
 		"ListStreams":                     {`{}`, "ListStreams *"},
 		"SetThrottling":                   {`{"TableName":"Orders","Throttling":"on"}`, "stator:SetThrottling " + table},
+		"GetHeat":                         {`{"TableName":"Orders","IndexName":"byId"}`, "stator:GetHeat " + table + "/index/byId"},
+		"GetShapes":                       {`{}`, "stator:GetShapes *"},
 		"GetItemAt":                       {`{"TableName":"Orders","Key":{"pk":{"S":"a"}},"AsOf":1}`, "stator:GetItemAt " + table + ", GetItem " + table},
 		"QueryAt":                         {`{"TableName":"Orders","IndexName":"byId","AsOf":1}`, "stator:QueryAt " + table + "/index/byId, Query " + table + "/index/byId"},
 		"ScanAt":                          {`{"TableName":"Orders","AsOf":1}`, "stator:ScanAt " + table + ", Scan " + table},

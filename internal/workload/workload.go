@@ -137,6 +137,8 @@ type countPeriod struct {
 
 	cache fingerprintCache
 	terms terms
+
+	marks marks
 }
 
 // NewRecorder makes a recorder without counts.
@@ -238,11 +240,20 @@ func (c *Counter) AddUnits(units float64) {
 	c.halfUnits.Add(int64(2 * units))
 }
 
-func (c *Counter) count(s Shape) ShapeCount {
-	n := ShapeCount{Shape: s, Requests: c.requests.Load(), Returned: c.returned.Load(), Measured: c.measured.Load()}
-	n.Scanned = n.Returned + c.discarded.Load()
+func (c *Counter) count(s Shape) ShapeCount { return c.since(markedCounts{}, s) }
+
+// since returns the counts since a mark. If no request was measured since, its units are the
+// mean of the measured ones before.
+func (c *Counter) since(m markedCounts, s Shape) ShapeCount {
+	now := c.marked()
+	n := ShapeCount{Shape: s, Requests: now.requests - m.requests, Returned: now.returned - m.returned, Measured: now.measured - m.measured}
+	n.Scanned = n.Returned + now.discarded - m.discarded
+	halfUnits := now.halfUnits - m.halfUnits
+	if n.Measured == 0 && n.Requests > 0 {
+		n.Measured, halfUnits = now.measured, now.halfUnits
+	}
 	if n.Measured > 0 {
-		n.Units = float64(c.halfUnits.Load()) / 2 / float64(n.Measured) * float64(n.Requests)
+		n.Units = float64(halfUnits) / 2 / float64(n.Measured) * float64(n.Requests)
 	}
 	return n
 }

@@ -36,6 +36,8 @@ type Exceeded struct {
 	Limit    Limit
 	OnDemand bool // the billing mode of the table
 
+	Hash uint64 // of the place that was accessed
+
 	// Partition says that the limit is that of one partition, and not of the whole
 	// table or index: both have the same reason if the table is on-demand.
 	Partition bool
@@ -148,7 +150,7 @@ func (t *Table) AdmitAfter(now time.Duration, kind Kind, at Place, units float64
 		return err
 	}
 	r := t.resource(at.Index)
-	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: r.rateLimit(kind), OnDemand: r.onDemand.Load()}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: r.rateLimit(kind), OnDemand: r.onDemand.Load(), Hash: at.Hash}
 }
 
 // Units returns how many units can be consumed at a place at once.
@@ -234,6 +236,9 @@ func (t *Table) Rate(index uint16, kind Kind) int64 {
 
 // Partitions returns the number of partitions of the table or of a global index.
 func (t *Table) Partitions(index uint16) int { return t.resource(index).parts.Load().Len() }
+
+// Map returns the partitions of the table or of a global index.
+func (t *Table) Map(index uint16) partition.Map { return t.resource(index).parts.Load().Map }
 
 // Level returns what an on-demand table, or a global index of one, can serve per second. It is
 // zero for a provisioned one.
@@ -389,7 +394,7 @@ func (r *metered) exceeded(now time.Duration, kind Kind, hash uint64) *Exceeded 
 	default:
 		return nil
 	}
-	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load(), Partition: ofPartition}
+	return &Exceeded{Table: r.table, Index: r.index, Kind: kind, Limit: limit, OnDemand: r.onDemand.Load(), Hash: hash, Partition: ofPartition}
 }
 
 // rateLimit is the kind of limit that the rate is: what is provisioned, or the level of
