@@ -26,7 +26,7 @@ type Options struct {
 
 	Progress func(share float64) // called from time to time with the share that is done
 
-	mostSimulated int // defaults to maxSimulated
+	Most int // runs that are simulated one by one, at most; defaults to maxSimulated
 }
 
 // maxSimulated limits the work of a forecast: beyond it, an arrival stands for several
@@ -39,7 +39,7 @@ func Run(m *model.Model, o Options) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	weight := max(1, t.perSecond*o.For.Seconds()/float64(cmp.Or(o.mostSimulated, maxSimulated)))
+	weight := max(1, t.perSecond*o.For.Seconds()/float64(cmp.Or(o.Most, maxSimulated)))
 	for _, p := range t.patterns {
 		if p.rate == 0 {
 			continue

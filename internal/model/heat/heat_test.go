@@ -207,7 +207,7 @@ func TestWeight(t *testing.T) {
 	o := Options{Rate: prove.Rate{Times: 1}, For: time.Minute, Seed: 1}
 	var asked []float64
 	for _, most := range []int{maxSimulated, 20_000} {
-		o.mostSimulated = most
+		o.Most = most
 		f, err := Run(m, o)
 		if err != nil {
 			t.Fatal(err)
