@@ -153,6 +153,13 @@ type Options struct {
 	// ConsoleRead lets people see data, ConsoleWrite change it. Empty is no console.
 	Console ConsoleMode
 
+	// ConsoleModel is the file of an access-pattern model that the console shows; empty for none.
+	ConsoleModel string
+
+	// WithoutHeat does not count what tables consume by hash range, which the heat map of the
+	// console shows. Counting takes up to 40 MB.
+	WithoutHeat bool
+
 	// Region is the region that requests must be signed for if Access has policies, which
 	// name resources with their region; it defaults to DefaultRegion. Without policies all
 	// regions are accepted.
@@ -401,7 +408,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	settings := db.Options{
 		Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired,
 		ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles),
-		KeepChanges: o.allowsFaults(),
+		KeepChanges: o.allowsFaults(), WithoutHeat: o.WithoutHeat,
 	}
 	shareCache(cached, &settings)
 	d, err := db.Open(ctx, engine, settings)
@@ -470,7 +477,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		public = public.Permitted(permitted)
 	}
 	if o.Console != "" {
-		public = public.WithConsole(console.Mode(o.Console), programVersion())
+		public = public.WithConsole(console.Mode(o.Console), programVersion(), o.ConsoleModel)
 	}
 	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +25,18 @@ func consoleMode(flag string) stator.ConsoleMode {
 		return ""
 	}
 	return stator.ConsoleMode(flag)
+}
+
+// checkConsoleModel returns the error of a --model that the console cannot show.
+func checkConsoleModel(console, model string) error {
+	switch {
+	case model == "":
+		return nil
+	case consoleMode(console) == "":
+		return usageError{errors.New("--model is for the console: add --console")}
+	}
+	_, err := readModel(model)
+	return err
 }
 
 // announceConsole prints the address of the console.

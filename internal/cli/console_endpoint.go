@@ -29,7 +29,7 @@ import (
 )
 
 // consoleFlags are the flags of stator console.
-type consoleFlags struct{ endpoint, region, addr, mode string }
+type consoleFlags struct{ endpoint, region, addr, mode, model string }
 
 func consoleCommand() *cobra.Command {
 	var f consoleFlags
@@ -52,6 +52,7 @@ A stator that is started with --console needs no command of its own.`,
 	flags.StringVar(&f.endpoint, "endpoint", "", "URL of the server, such as http://127.0.0.1:8000")
 	flags.StringVar(&f.region, "region", "", "region to sign requests for; defaults to that of the endpoint, of your AWS configuration, or us-east-1")
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8002", "loopback address to listen on; port 0 chooses a free port")
+	flags.StringVar(&f.model, "model", "", "file of an access-pattern model that the console shows")
 	flags.StringVar(&f.mode, "mode", string(console.ReadOnly), "read lets you see data, write change it")
 	return cmd
 }
@@ -64,6 +65,9 @@ func (f *consoleFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.mode != string(console.ReadOnly) && f.mode != string(console.ReadWrite) {
 		return usageError{fmt.Errorf("--mode is %q, but must be read or write", f.mode)}
 	}
+	if err := checkConsoleModel(f.mode, f.model); err != nil {
+		return err
+	}
 	if host, _, err := net.SplitHostPort(f.addr); err != nil || !isLoopbackName(host) {
 		return usageError{fmt.Errorf("--addr is %q, but must be a loopback address such as 127.0.0.1:8002: whoever reaches it could use your credentials", f.addr)}
 	}
@@ -72,7 +76,7 @@ func (f *consoleFlags) run(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another address with --addr", f.addr, err)
 	}
 	pages := console.New(console.Options{
-		Endpoint: endpoint, Mode: console.Mode(f.mode), Version: version().Version,
+		Endpoint: endpoint, Mode: console.Mode(f.mode), Version: version().Version, Model: f.model,
 		AcceptsHost: func(host string) bool {
 			name, _, err := net.SplitHostPort(host)
 			return err == nil && isLoopbackName(name)

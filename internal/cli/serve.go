@@ -51,6 +51,8 @@ type serveFlags struct {
 	access        accessFlags
 	dax           daxFlags
 	console       string
+	model         string
+	heat          bool
 	audit         string
 	auditMB       int64
 	auditKeep     int
@@ -118,6 +120,9 @@ machines can reach requires that, and TLS:
 			if err := checkConsole(f.console); err != nil {
 				return err
 			}
+			if err := checkConsoleModel(f.console, f.model); err != nil {
+				return err
+			}
 			if err := f.dax.check(cmd, &f); err != nil {
 				return err
 			}
@@ -160,6 +165,8 @@ machines can reach requires that, and TLS:
 	f.testClock.add(cmd)
 	flags.StringVar(&f.console, "console", "", "serve the console at /console/: read lets people see data, write change it, off is none; --console alone is read")
 	flags.Lookup("console").NoOptDefVal = string(stator.ConsoleRead)
+	flags.StringVar(&f.model, "model", "", "file of an access-pattern model that the console shows")
+	flags.BoolVar(&f.heat, "heat", true, "count what tables consume by hash range, for the heat map of the console; takes up to 40 MB")
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -415,7 +422,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Access, o.Region = allowedHosts(f), a.access, f.access.region
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
-	o.Console = consoleMode(f.console)
+	o.Console, o.ConsoleModel, o.WithoutHeat = consoleMode(f.console), f.model, !f.heat
 	o.AllowFaults, o.Faults = f.faults.allow, f.faults.plan
 	f.testClock.use(&o)
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample

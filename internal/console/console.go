@@ -2,8 +2,8 @@
 // endpoint.
 //
 // It knows nothing of DynamoDB but which operations read. An Endpoint answers the requests of
-// the page, with the permissions of the person who has signed in. DESIGN.md says how a view is
-// added.
+// the page, with the permissions of the person who has signed in; package workbench those about
+// designs. DESIGN.md says how a view is added.
 package console
 
 import (
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/console/workbench"
 )
 
 // Base is the path below which everything of the console is.
@@ -107,6 +108,7 @@ type Options struct {
 	AcceptsHost func(host string) bool // whether a request may have this Host
 	Now         func() time.Time
 	Version     string
+	Model       string // the file of an access-pattern model that the page shows first; empty for none
 }
 
 // Handler serves the console.
@@ -114,6 +116,7 @@ type Handler struct {
 	o        Options
 	files    *files
 	sessions *sessions
+	bench    *workbench.Bench
 	slots    chan struct{} // of requests in flight
 }
 
@@ -128,7 +131,7 @@ func New(o Options) *Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Handler{o: o, files: newFiles(), sessions: newSessions(o.Now), slots: make(chan struct{}, maxInFlight)}
+	return &Handler{o: o, files: newFiles(), sessions: newSessions(o.Now), bench: workbench.New(o.Model), slots: make(chan struct{}, maxInFlight)}
 }
 
 // ServeHTTP serves everything below Base, and Base without its last slash.
@@ -210,6 +213,10 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if strings.HasPrefix(target, workbench.Target) {
+		h.design(w, r, target, body)
+		return
+	}
 	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{Target: target, Body: body, Remote: remote(r), Host: r.Host, UserAgent: r.UserAgent(), Secure: isSecure(r)})
 	var known *apierror.Error
 	switch {
@@ -225,6 +232,21 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amzn-Requestid", reply.ID)
 		w.WriteHeader(reply.Status)
 		_, _ = w.Write(reply.Body)
+	}
+}
+
+// design answers a request about designs, for which the endpoint is not asked.
+func (h *Handler) design(w http.ResponseWriter, r *http.Request, target string, body []byte) {
+	reply, err := h.bench.Do(r.Context().Done(), target, body)
+	var known *apierror.Error
+	switch {
+	case errors.As(err, &known):
+		fault(w, known.Status, known.Code, known.Message)
+	case err != nil && r.Context().Err() != nil: // the page is gone
+	case err != nil:
+		fault(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+	default:
+		answer(w, http.StatusOK, reply)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 )
 
 // WithConsole returns a handler that also serves a console, with the keys and policies of its API.
-// It is called last.
-func (h *Handler) WithConsole(mode console.Mode, version string) *Handler {
+// model is the file of a model that it shows; empty for none. It is called last.
+func (h *Handler) WithConsole(mode console.Mode, version, model string) *Handler {
 	with := *h
-	with.console = console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version})
+	with.console = console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version, Model: model})
 	return &with
 }
 

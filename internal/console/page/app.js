@@ -100,7 +100,8 @@ let helpOpen = () => {};
 
 const shortcuts = [
   ["/", "search, or the first field of a view"],
-  ["g t", "tables"], ["g p", "PartiQL"], ["g n", "what happens now"], ["g i", "items of the table"], ["g h", "past of the table: history, undo, restore"], ["g s", "settings of the table"],
+  ["g t", "tables"], ["g p", "PartiQL"], ["g n", "what happens now"], ["g e", "heat"], ["g c", "cost"], ["g m", "model"],
+  ["g i", "items of the table"], ["g h", "past of the table: history, undo, restore"], ["g s", "settings of the table"],
   ["n", "new: table or item"], ["r", "run the query again"], ["e", "show the request and copy it as code"],
   ["↑ ↓ Enter", "move in a grid, open the item"], ["Space", "select the item"], ["[ ]", "previous, next page"], ["p c", "pause, clear the stream"],
   ["t", "items as of a second of the past"], ["< >", "a second earlier, later"], ["{ }", "a minute earlier, later"], ["b", "back to now"], ["h", "history of the item"],
@@ -128,6 +129,9 @@ addEventListener("keydown", (event) => {
     case "g t": go("tables"); break;
     case "g p": go("partiql"); break;
     case "g n": go("now"); break;
+    case "g e": go("heat"); break;
+    case "g c": go("cost"); break;
+    case "g m": go("model"); break;
     case "g i": case "g s": case "g h": {
       const { steps } = route.value;
       if (steps[0] !== "table") return;

@@ -31,7 +31,7 @@ export default function Table({ steps: [name, step = "items"] }) {
       <a href="#/tables" aria-label="All tables">Tables</a> <span aria-hidden="true">/</span> <h1>${name}</h1>
       ${table && html`<span class="hint">${count(table.ItemCount)} items, ${bytes(table.TableSizeBytes)}${table.TableStatus !== "ACTIVE" ? ", " + table.TableStatus : ""}</span>`}
       <span class="push"></span>
-      <nav class="tabs" aria-label="Parts of the table">${tabs.map((t) => html`<a href=${link("table", name, t.step)} aria-current=${t === tab ? "page" : undefined}>${t.title}</a>`)}</nav>
+      <nav class="tabs" aria-label="Parts of the table">${tabs.map((t) => html`<a href=${link("table", name, t.step)} aria-current=${t === tab ? "page" : undefined}>${t.title}</a>`)}<a href=${link("heat", name)}>Heat</a></nav>
     </div>
     <${Problem} error=${error} />
     ${table && table.TableName === name && View && html`<${View} table=${table} key=${name + tab.step + route.value.query} refresh=${() => read(true)} />`}`;

@@ -6,4 +6,7 @@ export const views = [
   { step: "table", load: () => import("./table.js") },
   { step: "now", title: "Now", load: () => import("./now.js") },
   { step: "partiql", title: "PartiQL", load: () => import("./partiql.js") },
+  { step: "heat", title: "Heat", load: () => import("./heat.js") },
+  { step: "cost", title: "Cost", load: () => import("./cost.js") },
+  { step: "model", title: "Model", load: () => import("./model.js") },
 ];
