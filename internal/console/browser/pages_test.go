@@ -26,8 +26,11 @@ func newTab(t *testing.T) context.Context {
 	return ctx
 }
 
-// pages are all pages of the console, with the steps that lead to them.
-var pages = []struct{ name, hash, steps string }{
+// consolePage is a page, with the steps that lead to it.
+type consolePage struct{ name, hash, steps string }
+
+// pages are the pages of tables and items; others have tests of their own.
+var pages = []consolePage{
 	{"tables", "#/tables", `await t.has("ACTIVE");`},
 	{"create-table", "#/tables", `await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Invoices"); await t.fill("dialog .columns input", "customer"); await t.click("button", "Add index");`},
 	{"items", "#/table/Orders/items", `await t.rows(100);`},
@@ -62,7 +65,7 @@ func TestPages(t *testing.T) {
 }
 
 // checkPages checks pages, and writes their screenshots if there is a folder for them.
-func (s *server) checkPages(t *testing.T, pages []struct{ name, hash, steps string }) {
+func (s *server) checkPages(t *testing.T, pages []consolePage) {
 	t.Helper()
 	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -99,7 +102,7 @@ func (s *server) checkPages(t *testing.T, pages []struct{ name, hash, steps stri
 			if width, _ := strconv.Atoi(b.run(`await t.rest(); return document.documentElement.scrollWidth`)); width == 0 || width > 390 {
 				t.Errorf("on a phone the page is %d pixels wide: %s", width, b.run(widest))
 			}
-			if *shots != "" && slices.Contains([]string{"items", "item", "history", "past", "stream"}, p.name) {
+			if *shots != "" && slices.Contains([]string{"items", "item", "history", "past", "stream", "heat", "model"}, p.name) {
 				b.photograph(p.name + "-phone")
 			}
 		})

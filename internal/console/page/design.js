@@ -44,5 +44,5 @@ export function ChooseModel({ label = "Open a model file", error }) {
     }
     event.target.value = "";
   };
-  return html`<label class="file">${label} <input type="file" accept=".yaml,.yml" onChange=${choose} /></label><${Problem} error=${problem ?? error} />`;
+  return html`<label class="pick">${label}<input type="file" accept=".yaml,.yml" onChange=${choose} /></label><${Problem} error=${problem ?? error} />`;
 }

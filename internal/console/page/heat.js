@@ -7,6 +7,7 @@ import { clock, figure, hotKeys, percent, seconds, spans } from "./watch.js";
 import { HeatCharts } from "./heatcharts.js";
 
 const refreshTime = 10_000;
+const mostShare = 0.99; // of the cells; a few that are far busier would make all others look cold
 const kinds = [
   { name: "both", title: "Read and write", of: (read, write) => read + write, limit: (h) => h.PartitionReadUnits },
   { name: "read", title: "Read units", of: (read) => read, limit: (h) => h.PartitionReadUnits },
@@ -67,7 +68,7 @@ function useHeat(table, index, span) {
 function Map_({ table, index, span }) {
   const [{ heat, from, to, error }, read] = useHeat(table, index, span);
   const [kind, setKind] = useState(kinds[0]);
-  const [scale, setScale] = useState("shown");
+  const [scale, setScale] = useState("most");
   const [zoom, setZoom] = useState(null); // a partition
   if (error?.code === "UnknownOperationException") {
     return html`<p class="notice">This endpoint does not count what keys consume: only a stator has a heat map. The charts below are those of CloudWatch.</p>`;
@@ -75,18 +76,19 @@ function Map_({ table, index, span }) {
   if (!heat) return error ? html`<${Problem} error=${error} />` : html`<p class="loading" role="status">Reading …</p>`;
   const cells = cellsOf(heat, to);
   const partition = zoom !== null && zoom < heat.Partitions.length ? zoom : null;
-  const busiest = cells.reduce((most, c) => Math.max(most, kind.of(c.read, c.write)), 0);
-  const top = scale === "limit" ? kind.limit(heat) : busiest;
+  const rates = cells.map((c) => kind.of(c.read, c.write)).filter((r) => r > 0).sort((a, b) => a - b);
+  const busiest = rates.at(-1) ?? 0;
+  const top = { limit: kind.limit(heat), busiest, most: rates[Math.floor(rates.length * mostShare)] ?? 0 }[scale];
   return html`<section class="card heat" aria-labelledby="heat-map">
     <div class="bar"><h2 id="heat-map">Units by hash range</h2><span class="push"></span>
       <label>Show <select aria-label="Units" value=${kind.name} onChange=${(e) => setKind(kinds.find((k) => k.name === e.target.value))}>${kinds.map((k) => html`<option value=${k.name}>${k.title}</option>`)}</select></label>
-      <label>Scale <select aria-label="Scale" value=${scale} onChange=${(e) => setScale(e.target.value)}><option value="shown">up to the busiest</option><option value="limit">up to a partition's limit</option></select></label>
+      <label>Scale <select aria-label="Scale" value=${scale} onChange=${(e) => setScale(e.target.value)}><option value="most">up to 99 % of the cells</option><option value="busiest">up to the busiest cell</option><option value="limit">up to a partition's limit</option></select></label>
       <label>Zoom <select aria-label="Zoom" value=${partition ?? ""} onChange=${(e) => setZoom(e.target.value === "" ? null : Number(e.target.value))}><option value="">all partitions</option>${heat.Partitions.map((_, i) => html`<option value=${i}>partition ${i + 1}</option>`)}</select></label>
       <button type="button" data-key="r" onClick=${read}>Refresh</button></div>
     <${Problem} error=${error} />
     ${!heat.Counted && html`<p class="notice">This table is not counted by hash range: the server was started with <code>--heat=false</code>, or counts as many tables as it can.</p>`}
     <${Canvas} heat=${heat} cells=${cells} from=${from} to=${to} kind=${kind} top=${top} zoom=${partition} onZoom=${setZoom} span=${span} />
-    <${Legend} kind=${kind} top=${top} heat=${heat} throttled=${cells.some((c) => c.throttled > 0)} />
+    <${Legend} kind=${kind} top=${top} over=${busiest > top} heat=${heat} throttled=${cells.some((c) => c.throttled > 0)} />
     <${AsTable} heat=${heat} cells=${cells} span=${span} from=${from} to=${to} />
     <details><summary>How to read it</summary><ul class="hint-list">
       <li>Keys are hashed: an even texture is an even load, and keys that grow with time make no diagonal.</li>
@@ -119,9 +121,12 @@ const markColors = { light: "#0064d2", dark: "#58c8ff" };
 
 const isDark = () => (theme.value || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
+const steps = 20; // colours of the scale, so that a cell can be found in the legend
+
 /** The colour of a share of the scale. Small values stand out by its square root. */
 function colorOf(share, palette) {
-  const at = Math.sqrt(Math.min(1, Math.max(0, share))) * (palette.length - 1);
+  const step = Math.min(steps - 1, Math.floor(Math.sqrt(Math.min(1, Math.max(0, share))) * steps));
+  const at = (step / (steps - 1)) * (palette.length - 1);
   const i = Math.min(palette.length - 2, Math.floor(at));
   const mix = palette[i].map((c, n) => Math.round(c + (palette[i + 1][n] - c) * (at - i)));
   return `rgb(${mix.join(",")})`;
@@ -264,18 +269,18 @@ function cellText(cursor, cell, heat, step, partition) {
     ${" "}${cell ? html`<strong>${figure(cell.readUnits)}</strong> read units (${figure(cell.read)}/s), <strong>${figure(cell.writeUnits)}</strong> write units (${figure(cell.write)}/s), <strong>${count(cell.throttled)}</strong> throttled` : "nothing"}`;
 }
 
-function Legend({ kind, top, heat, throttled }) {
+function Legend({ kind, top, over, heat, throttled }) {
   const ref = useRef(null);
   useEffect(() => {
     const c = ref.current.getContext("2d"), palette = palettes[isDark() ? "dark" : "light"];
     for (let i = 0; i < 200; i++) {
-      c.fillStyle = colorOf((i / 199) ** 2, palette); // the square undoes the root: the scale is drawn evenly
+      c.fillStyle = colorOf((i / 200) ** 2, palette); // the square undoes the root: the scale is drawn evenly
       c.fillRect(i, 0, 1, 10);
     }
   });
   return html`<div class="heat-legend">
     <span class="scale"><canvas ref=${ref} width="200" height="10" aria-hidden="true"></canvas>
-      <span class="scale-ticks">${[0, 0.25, 0.5, 0.75, 1].map((n) => html`<span>${figure(n * n * top)}</span>`)}</span></span>
+      <span class="scale-ticks">${[0, 0.25, 0.5, 0.75, 1].map((n) => html`<span>${n === 1 && over ? "≥ " : ""}${figure(n * n * top)}</span>`)}</span></span>
     <span>${kind.title.toLowerCase()}${kind.name === "both" ? " units" : ""} a second, of a range of 1/${heat.Ranges} of the hashes</span>
     <span><i class="mark" aria-hidden="true"></i> ${throttled ? "throttled requests" : "throttled requests: none"}</span>
     <span><i class="border" aria-hidden="true"></i> border of a partition, which serves ${count(heat.PartitionReadUnits)} read and ${count(heat.PartitionWriteUnits)} write units a second</span>

@@ -118,7 +118,7 @@ function Pattern({ p, base, rate, onRate }) {
       <td>${p.By ? html`<span class="mono">${p.By}</span>` : "nothing"}</td>
       <td><input class=${"rate mono" + (valid ? "" : " wrong")} aria-label=${"Rate of " + p.Name} aria-invalid=${!valid} placeholder=${p.Rate || declared || "none"} value=${text} title=${p.Peak ? "peak " + p.Peak : ""}
         onInput=${(e) => { const v = e.target.value; setText(v); if (v.trim() === "" || /^\s*[\d.]+\s*\/\s*(s|second|min|minute|h|hour|d|day|week|month|y|year)\s*$/.test(v)) onRate(v); }} /></td>
-      <td class="number">${p.Read}</td><td class="number">${p.Write}</td><td class="number">${p.Dollars}</td>
+      <td class="number">${p.Read}</td><td class="number">${p.Write}</td><td class="number">${p.Dollars === "-" ? "–" : "$" + p.Dollars}</td>
       <td class="number share-cell"><span class="share-bar" style=${{ width: Math.round(p.Share * 60) + "px" }} aria-hidden="true"></span> ${percent(p.Share)}</td>
     </tr>
     ${open && html`<tr class="detail"><td colspan="7"><p>${p.Summary}${p.Peak ? `; at its peak ${p.Peak}` : ""}</p><${Faults} faults=${p.Faults} />
@@ -128,9 +128,9 @@ function Pattern({ p, base, rate, onRate }) {
 function Hot({ found }) {
   const bars = found.Page.Heat ?? [];
   return html`<section class="card" aria-labelledby="model-heat"><h2 id="model-heat">Busiest partition keys at the peak</h2>
-    ${bars.length === 0 ? html`<p class="hint">No pattern has a rate.</p>` : html`<table class="list bars"><thead><tr><th scope="col">Key</th><th scope="col" class="number">Reads/s</th><th scope="col" class="number">Writes/s</th><th scope="col">of what a partition serves</th></tr></thead>
+    ${bars.length === 0 ? html`<p class="hint">No pattern has a rate.</p>` : html`<div class="scroll"><table class="list bars"><thead><tr><th scope="col">Key</th><th scope="col" class="number">Reads/s</th><th scope="col" class="number">Writes/s</th><th scope="col">of what a partition serves</th></tr></thead>
       <tbody>${bars.map((b) => html`<tr><td class="mono" title=${(b.Patterns ?? []).join(", ")}>${b.Key}<br /><span class="hint">${b.Place}${b.Shards > 1 ? `: shard it by ${b.Shards}` : ""}</span></td><td class="number">${b.Reads}</td><td class="number">${b.Writes}</td>
-        <td><span class="meter-bar"><span class=${"tone-" + b.Tone} style=${{ width: Math.min(100, Math.max(0.5, b.Share * 100)) + "%" }}></span></span> ${percent(b.Share)}</td></tr>`)}</tbody></table>`}</section>`;
+        <td><span class="meter-bar"><span class=${"tone-" + b.Tone} style=${{ width: Math.min(100, Math.max(0.5, b.Share * 100)) + "%" }}></span></span> ${percent(b.Share)}</td></tr>`)}</tbody></table></div>`}</section>`;
 }
 
 function Forecast({ d }) {
@@ -165,7 +165,7 @@ function SingleTable({ table, entities, cost }) {
   const rows = (of.grid.Rows ?? []).filter((r) => !only || r.Entity === only);
   const names = [...new Set(grids.flatMap((g) => (g.grid.Rows ?? []).map((r) => r.Entity)))];
   return html`<section class="card" aria-label=${"Table " + table.Name}><div class="bar"><h2>${table.Name}</h2><span class="hint">${(of.facts ?? []).map((f) => `${f.Name}: ${f.Value}`).join("; ")}; ${dollars(cost.dollars)} a month</span><span class="push"></span>
-      <div class="segments" role="group" aria-label=${"View of " + table.Name}>${grids.map((g) => html`<button type="button" aria-pressed=${g === of} onClick=${() => setShown(g.name)}>${g.title}</button>`)}</div></div>
+      ${grids.length > 1 && html`<div class="segments" role="group" aria-label=${"View of " + table.Name}>${grids.map((g) => html`<button type="button" aria-pressed=${g === of} onClick=${() => setShown(g.name)}>${g.title}</button>`)}</div>`}</div>
     <div class="entities" role="group" aria-label=${"Kinds of items of " + table.Name}>${names.map((n) => html`<button type="button" class=${"entity " + colorOf(entities, n)} aria-pressed=${only === n} onClick=${() => setOnly(only === n ? "" : n)}>${n}</button>`)}</div>
     <div class="scroll"><table class="list single"><thead><tr><th scope="col">Item</th>${(of.grid.Keys ?? []).map((k) => html`<th scope="col">${k}</th>`)}<th scope="col">Attributes</th></tr></thead>
       <tbody>${rows.map((r) => html`<tr class=${colorOf(entities, r.Entity)}><th scope="row" class="entity-cell">${r.Entity}</th>

@@ -206,15 +206,15 @@ type ForecastRequest struct {
 }
 
 func (b *Bench) getForecast(in *ForecastRequest) (*heat.Forecast, error) {
-	m, err := in.model()
-	if err != nil {
-		return nil, err
-	}
 	if in.Seconds < 1 || in.Seconds > mostForecast {
 		return nil, invalid("The forecast is of %d seconds, but must be of 1 to %d", in.Seconds, mostForecast)
 	}
 	if in.Peak < 0 || in.Peak > 1000 || math.IsNaN(in.Peak) {
 		return nil, invalid("The multiple of the peak is %v, but must be from 0 to 1000", in.Peak)
+	}
+	m, err := in.model()
+	if err != nil {
+		return nil, err
 	}
 	times := in.Peak
 	if times == 0 {
