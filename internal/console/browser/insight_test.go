@@ -196,6 +196,14 @@ func (s *busyServer) testHeatMap(t *testing.T) {
 		return seen.size;`); number64(t, colors) < 8 {
 		t.Errorf("the map has %s colours", colors)
 	}
+	// The legend has the colours of the theme: its cold end is light in one, and dark in the other.
+	for _, theme := range []string{"dark", "light"} {
+		cold := b.run(`await t.until(() => { if (document.documentElement.dataset.theme === $1) return true; t.all('[aria-label*="heme"]')[0].click(); return false; }, "the theme"); await t.rest();
+			return document.querySelector(".scale canvas").getContext("2d").getImageData(2, 5, 1, 1).data[0];`, theme)
+		if light := number64(t, cold) > 128; light != (theme == "light") {
+			t.Errorf("in the %s theme the cold end of the legend has %s of red", theme, cold)
+		}
+	}
 	sums := func() (read, write, throttled float64) {
 		text := b.run(`document.querySelectorAll("details").forEach((d) => (d.open = true)); await t.rest();
 			return JSON.stringify([...document.querySelectorAll(".heat-table tbody tr")].map((r) => [2, 3, 4].map((i) => Number(r.cells[i].innerText.replaceAll(",", "")))));`)

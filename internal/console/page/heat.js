@@ -70,6 +70,7 @@ function Map_({ table, index, span }) {
   const [kind, setKind] = useState(kinds[0]);
   const [scale, setScale] = useState("most");
   const [zoom, setZoom] = useState(null); // a partition
+  const shownTheme = useTheme();
   if (error?.code === "UnknownOperationException") {
     return html`<p class="notice">This endpoint does not count what keys consume: only a stator has a heat map. The charts below are those of CloudWatch.</p>`;
   }
@@ -87,8 +88,8 @@ function Map_({ table, index, span }) {
       <button type="button" data-key="r" onClick=${read}>Refresh</button></div>
     <${Problem} error=${error} />
     ${!heat.Counted && html`<p class="notice">This table is not counted by hash range: the server was started with <code>--heat=false</code>, or counts as many tables as it can.</p>`}
-    <${Canvas} heat=${heat} cells=${cells} from=${from} to=${to} kind=${kind} top=${top} zoom=${partition} onZoom=${setZoom} span=${span} />
-    <${Legend} kind=${kind} top=${top} over=${busiest > top} heat=${heat} throttled=${cells.some((c) => c.throttled > 0)} />
+    <${Canvas} heat=${heat} cells=${cells} from=${from} to=${to} kind=${kind} top=${top} zoom=${partition} onZoom=${setZoom} span=${span} theme=${shownTheme} />
+    <${Legend} kind=${kind} top=${top} over=${busiest > top} theme=${shownTheme} heat=${heat} throttled=${cells.some((c) => c.throttled > 0)} />
     <${AsTable} heat=${heat} cells=${cells} span=${span} from=${from} to=${to} />
     <details><summary>How to read it</summary><ul class="hint-list">
       <li>Keys are hashed: an even texture is an even load, and keys that grow with time make no diagonal.</li>
@@ -119,7 +120,18 @@ const palettes = {
 };
 const markColors = { light: "#0064d2", dark: "#58c8ff" };
 
-const isDark = () => (theme.value || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const darkSystem = () => matchMedia("(prefers-color-scheme: dark)");
+
+/** The theme that is shown: the chosen one, or that of the system. */
+function useTheme() {
+  const [dark, setDark] = useState(darkSystem().matches);
+  useEffect(() => {
+    const media = darkSystem(), changed = () => setDark(media.matches);
+    media.addEventListener("change", changed);
+    return () => media.removeEventListener("change", changed);
+  }, []);
+  return theme.value || (dark ? "dark" : "light");
+}
 
 const steps = 20; // colours of the scale, so that a cell can be found in the legend
 
@@ -135,10 +147,9 @@ function colorOf(share, palette) {
 const axis = { left: 44, bottom: 20, top: 4, right: 4 };
 const mapHeight = 390;
 
-function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span }) {
+function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span, theme: shownTheme }) {
   const ref = useRef(null);
   const [width, setWidth] = useState(0);
-  const [scheme, setScheme] = useState(0); // counts changes of the theme of the system
   const [cursor, setCursor] = useState(null); // {at, range}
   const step = heat.Minutes * 60;
   const [low, high] = zoom === null ? [0, 1] : [heat.Partitions[zoom], heat.Partitions[zoom + 1] ?? 1];
@@ -146,17 +157,14 @@ function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span }) {
     const box = ref.current.parentElement;
     const watch = new ResizeObserver(() => setWidth(box.clientWidth));
     watch.observe(box);
-    const media = matchMedia("(prefers-color-scheme: dark)");
-    const changed = () => setScheme((n) => n + 1);
-    media.addEventListener("change", changed);
-    return () => { watch.disconnect(); media.removeEventListener("change", changed); };
+    return () => watch.disconnect();
   }, []);
   const x = (at) => axis.left + ((at - from) / (to - from)) * (width - axis.left - axis.right);
   const y = (hash) => axis.top + ((hash - low) / (high - low)) * (mapHeight - axis.top - axis.bottom);
   const found = cursor && cells.find((c) => c.range === cursor.range && c.start <= cursor.at && cursor.at < c.start + c.length);
   useEffect(() => {
     if (width === 0) return;
-    const canvas = ref.current, ratio = devicePixelRatio || 1, dark = isDark();
+    const canvas = ref.current, ratio = devicePixelRatio || 1;
     canvas.width = width * ratio;
     canvas.height = mapHeight * ratio;
     const c = canvas.getContext("2d"), css = getComputedStyle(document.documentElement);
@@ -169,7 +177,7 @@ function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span }) {
     c.fillStyle = css.getPropertyValue("--code");
     c.fill();
     c.clip();
-    const palette = palettes[dark ? "dark" : "light"];
+    const palette = palettes[shownTheme];
     for (const cell of cells) {
       const value = kind.of(cell.read, cell.write);
       if (value <= 0) continue;
@@ -177,7 +185,7 @@ function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span }) {
       c.fillStyle = colorOf(value / (top || 1), palette);
       c.fillRect(left, above, Math.max(1, x(cell.start + cell.length) - left - 0.3), Math.max(1, y((cell.range + 1) / heat.Ranges) - above));
     }
-    c.fillStyle = markColors[dark ? "dark" : "light"];
+    c.fillStyle = markColors[shownTheme];
     for (const cell of cells) {
       if (cell.throttled === 0) continue;
       const middle = (x(cell.start) + x(cell.start + cell.length)) / 2, level = y((cell.range + 0.5) / heat.Ranges);
@@ -223,7 +231,7 @@ function Canvas({ heat, cells, from, to, kind, top, zoom, onZoom, span }) {
       const left = x(cursor.at), above = y(cursor.range / heat.Ranges);
       c.strokeRect(left - 1, above - 1, Math.max(4, x(cursor.at + step) - left + 2), Math.max(4, y((cursor.range + 1) / heat.Ranges) - above + 2));
     }
-  }, [width, heat, kind, top, zoom, cursor, theme.value, scheme]);
+  }, [width, heat, kind, top, zoom, cursor, shownTheme]);
   const first = Math.floor(low * heat.Ranges), last = Math.min(heat.Ranges - 1, Math.ceil(high * heat.Ranges) - 1);
   const place = (at, range) => setCursor({
     at: Math.min(Math.max(Math.floor(at / step) * step, Math.floor(from / step) * step), Math.floor((to - 1) / step) * step),
@@ -269,15 +277,15 @@ function cellText(cursor, cell, heat, step, partition) {
     ${" "}${cell ? html`<strong>${figure(cell.readUnits)}</strong> read units (${figure(cell.read)}/s), <strong>${figure(cell.writeUnits)}</strong> write units (${figure(cell.write)}/s), <strong>${count(cell.throttled)}</strong> throttled` : "nothing"}`;
 }
 
-function Legend({ kind, top, over, heat, throttled }) {
+function Legend({ kind, top, over, theme: shownTheme, heat, throttled }) {
   const ref = useRef(null);
   useEffect(() => {
-    const c = ref.current.getContext("2d"), palette = palettes[isDark() ? "dark" : "light"];
+    const c = ref.current.getContext("2d"), palette = palettes[shownTheme];
     for (let i = 0; i < 200; i++) {
       c.fillStyle = colorOf((i / 200) ** 2, palette); // the square undoes the root: the scale is drawn evenly
       c.fillRect(i, 0, 1, 10);
     }
-  });
+  }, [shownTheme]);
   return html`<div class="heat-legend">
     <span class="scale"><canvas ref=${ref} width="200" height="10" aria-hidden="true"></canvas>
       <span class="scale-ticks">${[0, 0.25, 0.5, 0.75, 1].map((n) => html`<span>${n === 1 && over ? "≥ " : ""}${figure(n * n * top)}</span>`)}</span></span>
