@@ -128,7 +128,7 @@ type access struct {
 	item      item.Item    // it contains the key; nil if it is not to a single item
 	partition []item.Value // of a query
 
-	scanned *hashSpan // of a scan, what its page has read; nil for everything
+	scanned hashSpan // of a scan, what its page has read; zero for everything
 }
 
 // hashes returns the hashes of what is accessed.
@@ -137,8 +137,8 @@ func (a *access) hashes() hashSpan {
 	case !a.isScan():
 		at := keyspace.Hash(a.stored)
 		return hashSpan{at, at}
-	case a.scanned != nil:
-		return *a.scanned
+	case a.scanned != hashSpan{}:
+		return a.scanned
 	}
 	return allHashes
 }

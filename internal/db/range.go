@@ -115,7 +115,7 @@ func (d *DB) Range(ctx context.Context, r Range) (Page, error) {
 }
 
 // scannedHashes returns the hashes that the page of a scan has read.
-func (p *pageReader) scannedHashes() *hashSpan {
+func (p *pageReader) scannedHashes() hashSpan {
 	read := hashSpan{first: keyspace.Hash(p.target.span.Start), last: math.MaxUint64}
 	segments := max(1, p.r.Segments)
 	switch {
@@ -124,7 +124,7 @@ func (p *pageReader) scannedHashes() *hashSpan {
 	case p.r.Segment+1 < segments:
 		read.last = keyspace.Hash(p.target.span.End) - 1
 	}
-	return &read
+	return read
 }
 
 // chargeLimits charges the page to the limits of the table. A scan has charged the

@@ -3,6 +3,7 @@ package meter
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 )
@@ -182,5 +183,31 @@ func BenchmarkHeat(b *testing.B) {
 				l.Add(ReadUnits, hash, 0.5)
 			}
 		})
+	}
+}
+
+// Nothing is lost while minutes end and heat is read.
+func TestHeatConcurrently(t *testing.T) {
+	r := NewRegistry(start)
+	var l LazyHeat
+	l.Of(r, Resource{Table: "T"})
+	const workers, each = 4, 2000
+	var wg sync.WaitGroup
+	for n := range workers {
+		wg.Go(func() {
+			for i := range each {
+				l.Add(UnitKind(n%2), uint64(i)<<50, 0.5)
+			}
+		})
+	}
+	now := start
+	for range 200 {
+		now = now.Add(time.Minute)
+		r.Advance(now)
+		r.HeatOf(Resource{Table: "T"}, start, now, 100)
+	}
+	wg.Wait()
+	if milli, _ := sumsOf(r.HeatOf(Resource{Table: "T"}, start.Add(-time.Hour), now.Add(time.Hour), 100)); milli != [2]int64{workers / 2 * each * 500, workers / 2 * each * 500} {
+		t.Errorf("the sums are %v", milli)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stator-db/stator/internal/data/capacity"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/language/expr"
 )
@@ -40,6 +41,33 @@ func BenchmarkOperations(b *testing.B) {
 			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// BenchmarkHeat compares GetItem with counts by hash range and without. The two take turns, so that
+// the load of the machine is the same for both.
+func BenchmarkHeat(b *testing.B) {
+	var used [2]time.Duration
+	var tests [2]*hotTest
+	for i := range tests {
+		tests[i] = newHotTestWith(b, db.Options{WithoutHeat: i == 1})
+	}
+	get := hotRequests[0]
+	if get.operation != "GetItem" {
+		b.Fatal(get.name)
+	}
+	n := 0
+	for b.Loop() {
+		for i, h := range tests {
+			began := cpuTime()
+			for j := range 1000 {
+				h.do("GetItem", []byte(get.body(n+j)))
+			}
+			used[i] += cpuTime() - began
+		}
+		n += 1000
+	}
+	b.ReportMetric(float64(used[0])/float64(n), "cpu-ns/get")
+	b.ReportMetric(float64(used[1])/float64(n), "cpu-ns/get-without")
 }
 
 // BenchmarkCacheHits measures requests that are answered from the cache, as

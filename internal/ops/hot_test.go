@@ -24,11 +24,16 @@ const hotPartitions = 100
 
 func newHotTest(tb testing.TB) *hotTest {
 	tb.Helper()
+	return newHotTestWith(tb, db.Options{})
+}
+
+func newHotTestWith(tb testing.TB, o db.Options) *hotTest {
+	tb.Helper()
 	engine, err := pebble.Open(pebble.InMemory())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := db.Open(tb.Context(), engine, db.Options{})
+	d, err := db.Open(tb.Context(), engine, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
