@@ -170,7 +170,7 @@ func TestPastPages(t *testing.T) {
 	t.Parallel()
 	s := servePast(t, nil)
 	good, bad := s.shop(t)
-	s.checkPages(t, []struct{ name, hash, steps string }{
+	s.checkPages(t, []consolePage{
 		{"history", `#/table/Orders/past/history?{"key":{"customer":{"S":"c-001"},"placed":{"S":"2026-11-18T09:12:44Z"}}}`, `await t.write(); await t.has("created");`},
 		{"past", fmt.Sprintf(`#/table/Orders/items?{"at":%d}`, good), `await t.rows(100);`},
 		{"past-time", fmt.Sprintf(`#/table/Orders/items?{"at":%d}`, good), `await t.rows(100); await t.click("button", "Other time"); await t.has("kept from");`},
