@@ -12,7 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// Count is the number of latches of a Set.
+// Count is the number of latches of a Set that NewSet returns.
 const Count = 4096
 
 // Set serialises callers that use the same keys. Keys are spread over the latches by hash;
@@ -20,12 +20,15 @@ const Count = 4096
 type Set struct {
 	seed     maphash.Seed
 	patience time.Duration // the longest wait for one latch
-	all      [Count]chan struct{}
+	all      []chan struct{}
 }
 
 // NewSet returns a Set in which no caller waits longer than patience for one latch.
-func NewSet(patience time.Duration) *Set {
-	s := &Set{seed: maphash.MakeSeed(), patience: patience}
+func NewSet(patience time.Duration) *Set { return NewSetOf(Count, patience) }
+
+// NewSetOf is NewSet with count latches, a power of two.
+func NewSetOf(count int, patience time.Duration) *Set {
+	s := &Set{seed: maphash.MakeSeed(), patience: patience, all: make([]chan struct{}, count)}
 	for i := range s.all {
 		s.all[i] = make(chan struct{}, 1)
 	}
@@ -33,7 +36,7 @@ func NewSet(patience time.Duration) *Set {
 }
 
 // Of returns the number of a key's latch.
-func (s *Set) Of(key []byte) int { return int(maphash.Bytes(s.seed, key) % Count) }
+func (s *Set) Of(key []byte) int { return int(maphash.Bytes(s.seed, key) & uint64(len(s.all)-1)) }
 
 // Lock takes the latches of keys in ascending order, each once, so that callers cannot
 // deadlock. It returns the argument of Unlock, in the memory of held if that is large enough.
