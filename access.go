@@ -28,7 +28,10 @@ type AccessOptions struct {
 }
 
 // Access has the access keys and policies of one database.
-type Access struct{ store *access.Store }
+type Access struct {
+	store      *access.Store
+	inDatabase bool // keys or policies
+}
 
 // AccessCounts say how many access keys, principals, and files of policies are in use.
 type AccessCounts = access.Counts
@@ -39,7 +42,7 @@ func OpenAccess(o AccessOptions) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Access{s}, nil
+	return &Access{store: s, inDatabase: o.DatabaseKeys || o.DatabasePolicies}, nil
 }
 
 // Reload reads the files again. It replaces both or, after an error, neither: a new key is never used

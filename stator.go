@@ -160,6 +160,10 @@ type Options struct {
 	// console shows. Counting takes up to 40 MB.
 	WithoutHeat bool
 
+	// Forks lets requests to Handler make forks of the database and send requests to them; nil
+	// makes none. See docs/forks.md, and DB.Fork for forks without a server.
+	Forks *ForkOptions
+
 	// Region is the region that requests must be signed for if Access has policies, which
 	// name resources with their region; it defaults to DefaultRegion. Without policies all
 	// regions are accepted.
@@ -242,6 +246,9 @@ type DB struct {
 	daxPort     atomic.Pointer[ops.DAXPort] // without its cache
 	daxCache    *Cache                      // nil without one
 
+	options Options  // for forks
+	forks   *forkSet // nil if requests make none
+
 	triggers *trigger.Set
 	scrub    *scrub.Scrub  // nil without one
 	tracer   *trace.Tracer // nil without one
@@ -310,7 +317,7 @@ func (o *Options) check() error {
 	case o.Dir == "":
 		return errors.New("a database in memory cannot have an encryption key: nothing of it is on a disk")
 	}
-	return errors.Join(o.checkFaults(), o.checkTestClock(), o.checkCache())
+	return errors.Join(o.checkFaults(), o.checkTestClock(), o.checkCache(), o.Forks.check())
 }
 
 // unencrypted returns what is called when a table asks for encryption; nil if that needs no
@@ -405,11 +412,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		return nil, errors.Join(err, engine.Close())
 	}
 	cached := o.newCache(now)
-	settings := db.Options{
-		Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired,
-		ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: backup.Contents(backupFiles),
-		KeepChanges: o.allowsFaults(), WithoutHeat: o.WithoutHeat,
-	}
+	settings := o.database(now, backup.Contents(backupFiles))
 	shareCache(cached, &settings)
 	d, err := db.Open(ctx, engine, settings)
 	if err != nil {
@@ -418,7 +421,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if _, shared := engine.(store.Fleet); shared {
 		followWrites(cached, d)
 	}
-	s := &DB{daxCache: o.Cache, region: cmp.Or(o.Region, DefaultRegion), log: o.Log, engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
+	s := &DB{options: o, daxCache: o.Cache, region: cmp.Or(o.Region, DefaultRegion), log: o.Log, engine: engine, backupFiles: backupFiles, db: d, backups: backup.Open(ctx, d, backupFiles, backup.Options{Log: o.Log, Schedule: schedule})}
 	if err := s.openBuckets(ctx, o.Buckets); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -436,11 +439,12 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 			return nil, errors.Join(fmt.Errorf("read the access keys and policies of the database: %w", err), s.Close())
 		}
 	}
+	s.forks = newForkSet(s)
 	s.faults = o.injector(now)
 	service := ops.New(ops.Parts{
 		Access: o.accessStore(), DB: d, Backups: s.backups, Transfers: s.transfers, Scaling: s.scaling, Source: from, Cache: cached, DAX: s.shownDAXPort,
 		Unencrypted: o.unencrypted(), Triggers: s.runningTriggers, Scrub: func() *scrub.Scrub { return s.scrub },
-		Faults: s.faults, TestClock: o.settableClock(),
+		Faults: s.faults, Forks: s.forks.ofServer(), TestClock: o.settableClock(),
 	})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
@@ -472,6 +476,10 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		}
 		direct.Audit(s.audit)
 	}
+	if s.forks != nil {
+		direct.Expose(s.forks.metrics)
+		direct = direct.WithForks(s.forks)
+	}
 	public := direct.OnlyHosts(o.AllowedHosts).AllowOrigins(o.AllowedOrigins).Verified(o.verifier())
 	if permitted := o.permitted(); permitted != nil {
 		public = public.Permitted(permitted)
@@ -493,6 +501,14 @@ func (d *DB) runningTriggers() ops.Triggers {
 		return nil
 	}
 	return d.triggers
+}
+
+// database returns the options of the database itself.
+func (o *Options) database(now *clock.Clock, openBackup func(context.Context, string) (*db.Contents, error)) db.Options {
+	return db.Options{
+		Clock: now, Log: o.Log, TableDelay: o.TableDelay, DelayUpdatesOnly: o.DelayUpdatesOnly, ExpiryInterval: o.ExpiryInterval, HideExpired: o.HideExpired,
+		ShardDuration: o.ShardDuration, Throttle: o.Throttle, OpenBackup: openBackup, KeepChanges: o.allowsFaults(), WithoutHeat: o.WithoutHeat,
+	}
 }
 
 // verifier returns the verifier of signatures; nil without one.
@@ -644,6 +660,9 @@ const traceFlush = 2 * time.Second
 // must no longer be in use.
 func (d *DB) Close() error {
 	var triggersErr, auditErr error
+	if d.forks != nil {
+		d.forks.close()
+	}
 	if d.triggers != nil {
 		triggersErr = d.triggers.Close()
 	}

@@ -15,6 +15,9 @@ const (
 	readInterval = 5 * time.Second // how often the counts of other processes are read
 )
 
+// SaveCounts stores the item counts as they are now. A fork begins with those that are stored.
+func (d *DB) SaveCounts(ctx context.Context) error { return d.saveCounts(ctx) }
+
 // saveCounts adds the unsaved changes of this process to the stored counts of the tables
 // that exist. A table may have been dropped meanwhile, with its count.
 func (d *DB) saveCounts(ctx context.Context) error {

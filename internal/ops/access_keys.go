@@ -58,6 +58,9 @@ func timeText(t time.Time) string {
 
 // accessStore returns the access keys and principals.
 func (s *Service) accessStore() (*access.Store, error) {
+	if s.forks != nil && s.forks.Fork() != "" {
+		return nil, apierror.Validation("A fork has the access keys and principals of its server: send the request to the server itself")
+	}
 	if s.access == nil {
 		return nil, apierror.Validation("This server has neither access keys nor policies in the database: start it with --keys database, and --policies database")
 	}

@@ -66,6 +66,8 @@ type Parts struct {
 	Scrub    func() *scrub.Scrub
 	// TestClock is the clock of the database, if requests may change it; nil if they may not.
 	TestClock *clock.Manual
+	// Forks are the forks of the server; nil if it makes none.
+	Forks Forks
 
 	// Unencrypted is called when a request asks for the encryption of a table with a KMS key,
 	// if the data is not encrypted; nil if it is.
@@ -82,6 +84,7 @@ type Service struct {
 	cache     *cache.Cache // may be nil
 	account   string       // in ARNs; twelve digits
 	dax       func() DAXPort
+	forks     Forks            // may be nil
 	access    *access.Store    // may be nil
 	faults    *inject.Injector // may be nil
 	testClock *clock.Manual    // that requests may change; nil if there is none
@@ -106,7 +109,7 @@ type Service struct {
 func New(p Parts) *Service {
 	s := &Service{
 		DB: p.DB, backups: p.Backups, transfers: p.Transfers, scaling: p.Scaling, source: p.Source, cache: p.Cache, account: cmp.Or(p.Account, DefaultAccount), dax: p.DAX,
-		access: p.Access, faults: p.Faults, testClock: p.TestClock, unencrypted: p.Unencrypted,
+		access: p.Access, faults: p.Faults, testClock: p.TestClock, forks: p.Forks, unencrypted: p.Unencrypted,
 		parsed: expr.NewCache(4096), workload: workload.NewRecorder(p.DB.Now()),
 	}
 	if s.dax == nil {
@@ -202,8 +205,12 @@ var streamOperations = map[string]*operation{
 var ownOperations = map[string]*operation{
 	"AdvanceClock":       plain((*Service).advanceClock),
 	"CreateAccessKey":    plain((*Service).createAccessKey),
+	"CreateFork":         plain((*Service).createFork),
+	"CreateSnapshot":     plain((*Service).createSnapshot),
 	"DeleteAccessKey":    plain((*Service).deleteAccessKey),
+	"DeleteFork":         plain((*Service).deleteFork),
 	"DeletePrincipal":    plain((*Service).deletePrincipal),
+	"DeleteSnapshot":     plain((*Service).deleteSnapshot),
 	"DescribeExpiry":     plain((*Service).describeExpiry),
 	"ExplainDenial":      plain((*Service).explainDenial),
 	"FreezeClock":        plain((*Service).freezeClock),
@@ -216,13 +223,16 @@ var ownOperations = map[string]*operation{
 	"ItemHistory":        expecting(counted((*Service).itemHistory), historyBytes),
 	"ListAccessKeys":     plain((*Service).listAccessKeys),
 	"ListDeadLetters":    expecting(plain((*Service).listDeadLetters), listLettersBytes),
+	"ListForks":          plain((*Service).listForks),
 	"ListInjectedFaults": plain((*Service).listInjectedFaults),
 	"ListJobs":           plain((*Service).listJobs),
 	"ListPrincipals":     plain((*Service).listPrincipals),
+	"ListSnapshots":      plain((*Service).listSnapshots),
 	"ListTriggers":       plain((*Service).listTriggers),
 	"PutPrincipal":       plain((*Service).putPrincipal),
 	"QueryAt":            enveloped(paged((*Service).queryAt)),
 	"ReplayDeadLetters":  expecting(plain((*Service).replayDeadLetters), replayBytes),
+	"Rewind":             plain((*Service).rewind),
 	"RunClock":           plain((*Service).runClock),
 	"ScanAt":             paged((*Service).scanAt),
 	"SetClock":           plain((*Service).setClock),

@@ -136,7 +136,8 @@ func (s *Service) tablePermissions(ctx context.Context, r Request) ([]permission
 	case *api.ListTriggers, *api.ListJobs, *api.ExplainDenial, *api.CreateAccessKey, *api.ListAccessKeys, *api.DeleteAccessKey,
 		*api.PutPrincipal, *api.GetPrincipal, *api.ListPrincipals, *api.DeletePrincipal, *api.GetShapes,
 		*api.SetFaults, *api.GetFaults, *api.ListInjectedFaults,
-		*api.GetClock, *api.SetClock, *api.AdvanceClock, *api.FreezeClock, *api.RunClock:
+		*api.GetClock, *api.SetClock, *api.AdvanceClock, *api.FreezeClock, *api.RunClock,
+		*api.CreateFork, *api.ListForks, *api.DeleteFork, *api.CreateSnapshot, *api.ListSnapshots, *api.DeleteSnapshot, *api.Rewind:
 		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
 	}
 	return nil, apierror.AccessDenied("Access is denied")

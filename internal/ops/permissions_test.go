@@ -112,6 +112,13 @@ func TestPermissions(t *testing.T) {
 		"AdvanceClock":                    {`{"Seconds":1}`, "stator:AdvanceClock *"},
 		"FreezeClock":                     {`{}`, "stator:FreezeClock *"},
 		"RunClock":                        {`{}`, "stator:RunClock *"},
+		"CreateFork":                      {`{}`, "stator:CreateFork *"},
+		"ListForks":                       {`{}`, "stator:ListForks *"},
+		"DeleteFork":                      {of("ForkName", "A"), "stator:DeleteFork *"},
+		"CreateSnapshot":                  {of("SnapshotName", "A"), "stator:CreateSnapshot *"},
+		"ListSnapshots":                   {`{}`, "stator:ListSnapshots *"},
+		"DeleteSnapshot":                  {of("SnapshotName", "A"), "stator:DeleteSnapshot *"},
+		"Rewind":                          {of("SnapshotName", "A"), "stator:Rewind *"},
 	}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(operations)), slices.Collect(maps.Keys(streamOperations)), slices.Collect(maps.Keys(ownOperations))) {
 		c, ok := cases[name]

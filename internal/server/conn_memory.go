@@ -19,6 +19,9 @@ func (h *Handler) memoryOf(r *door.Request) *connMemory {
 	if r.Kept == nil {
 		return nil
 	}
+	if h.forkOf != nil { // it has the same keys and hosts
+		h = h.forkOf
+	}
 	m, _ := (*r.Kept).(*connMemory)
 	if m == nil || m.of != h { // another handler has answered before
 		m = &connMemory{of: h}

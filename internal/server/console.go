@@ -21,7 +21,10 @@ import (
 // model is the file of a model that it shows; empty for none. It is called last.
 func (h *Handler) WithConsole(mode console.Mode, version, model string) *Handler {
 	with := *h
-	with.console = console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version, Model: model})
+	with.newConsole = func(h *Handler) *console.Handler {
+		return console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version, Model: model})
+	}
+	with.console = with.newConsole(h)
 	return &with
 }
 
@@ -33,7 +36,19 @@ func (h *Handler) serveConsole(w http.ResponseWriter, r *http.Request) bool {
 	if door.IsSecure(r) {
 		r = r.WithContext(console.MarkSecure(r.Context()))
 	}
-	h.console.ServeHTTP(w, r)
+	serve := h.console
+	if h.forks != nil && h.acceptsHost(r.Host) {
+		fork, err := h.acquire(r.Context(), []byte(r.Header.Get(ForkHeader)), r.Host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return true
+		}
+		if fork != nil {
+			defer fork.Release()
+			serve = fork.Database().consoleOf(h)
+		}
+	}
+	serve.ServeHTTP(w, r)
 	return true
 }
 
@@ -98,6 +113,16 @@ func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console
 		}
 	}
 	as := *e.h
+	if as.forks != nil { // the database may have been rewound
+		fork, err := as.forks.Acquire(ctx, "")
+		if err != nil {
+			return console.Reply{}, err
+		}
+		if fork != nil {
+			defer fork.Release()
+			as = *fork.Database().handlerOf(e.h)
+		}
+	}
 	as.session = &signer
 	header := http.Header{"X-Amz-Target": {r.Target}, "Content-Type": {typeAmazon}, "User-Agent": {r.UserAgent}}
 	if target := []byte(r.Target); ops.IsAutoScaling(target) || ops.IsDAX(target) {

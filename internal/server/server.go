@@ -35,6 +35,7 @@ import (
 	"github.com/stator-db/stator/internal/server/admission"
 	"github.com/stator-db/stator/internal/server/door"
 	"github.com/stator-db/stator/internal/store"
+	"github.com/stator-db/stator/internal/store/overlay"
 	"github.com/stator-db/stator/internal/trace"
 	"github.com/stator-db/stator/internal/workload"
 )
@@ -83,8 +84,11 @@ type Handler struct {
 	verifier *auth.Verifier // nil if signatures are not verified
 	access   *Access        // nil if there are no policies
 
-	console *console.Handler // nil without a console
-	session *auth.Signer     // the signer of all requests, if they are of a session of the console
+	console    *console.Handler                // nil without a console
+	newConsole func(*Handler) *console.Handler // of a fork; nil without a console
+	forks      Forks                           // nil if the server makes none
+	forkOf     *Handler                        // the handler of the server itself, if this one is of a fork
+	session    *auth.Signer                    // the signer of all requests, if they are of a session of the console
 
 	throughCache struct{ http, dax bool } // which requests go through the cache of the service
 
@@ -149,6 +153,16 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case h.origins.preflight(r, a):
 	case fromForeignPage(r) && !h.origins.share(r, a):
 		rejectForeignPage(a)
+	case h.forks != nil:
+		h.answerFork(ctx, r, a)
+	default:
+		h.answer(ctx, r, a)
+	}
+}
+
+// answer answers a request for the database of the handler.
+func (h *Handler) answer(ctx context.Context, r *door.Request, a *door.Reply) {
+	switch {
 	case (r.Path == "/" || strings.HasPrefix(r.Path, cloudwatch.Path)) && r.Method == http.MethodPost:
 		h.post(ctx, r, a)
 		h.compress(ctx, r, a)
@@ -453,9 +467,12 @@ func (h *Handler) fail(ctx context.Context, a *door.Reply, of *apiRequest, err e
 // if the client has disconnected.
 func (h *Handler) faultOf(ctx context.Context, a *door.Reply, operation string, err error) *apierror.Error {
 	var fault *apierror.Error
+	var limit *overlay.LimitError
 	switch {
 	case errors.As(err, &fault):
 		return fault
+	case errors.As(err, &limit):
+		return forkIsFull(limit)
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return nil
 	case errors.Is(err, ops.ErrNoAnswer):

@@ -28,6 +28,9 @@ type Options struct {
 	// beyond it fails with a *LimitError.
 	MaxBytes int64
 
+	// After makes the stamps of the fork larger than this one.
+	After store.Stamp
+
 	// Budget bounds the memory of several forks together; nil is no bound.
 	Budget *Budget
 }
@@ -40,6 +43,7 @@ type Engine struct {
 	budget   *Budget
 
 	inherited int64 // bytes of the first state
+	uncharged int64 // those of them that the budget is not charged with
 
 	gate     *latch.Gate
 	latches  func() *latch.Set // made by the first Update
@@ -109,14 +113,25 @@ func (e *Engine) fork(ctx context.Context, o Options) (*Engine, error) {
 	}
 	defer e.gate.Leave()
 	s := e.state.Load()
-	return newEngine(e.base, s, e.inFlight.Newest(), o), nil
+	child := newEngine(e.base, s, e.inFlight.Newest(), o)
+	// What both share is charged twice, since either may keep it alive alone. What has no
+	// bound in the parent has none in the child.
+	if e.budget != nil {
+		if !o.Budget.take(s.bytes, false) {
+			return nil, errors.Join(&LimitError{MaxBytes: o.Budget.MaxBytes, All: true}, child.Close())
+		}
+		child.charged = s.bytes
+	} else {
+		child.uncharged = s.bytes
+	}
+	return child, nil
 }
 
 func newEngine(b *base, s *state, last store.Stamp, o Options) *Engine {
 	b.forks.Add(1)
 	e := &Engine{
 		base: b, now: o.Now, maxBytes: o.MaxBytes, budget: o.Budget, inherited: s.bytes,
-		gate: latch.NewGate(), inFlight: commit.NewInFlight(last),
+		gate: latch.NewGate(), inFlight: commit.NewInFlight(max(last, o.After)),
 		latches: sync.OnceValue(func() *latch.Set { return latch.NewSetOf(latchCount, patience) }),
 	}
 	e.state.Store(s)
@@ -333,7 +348,7 @@ func (e *Engine) replace(ctx context.Context, next *state) error {
 	if e.maxBytes > 0 && grown > 0 && size > limit {
 		return &LimitError{MaxBytes: e.maxBytes}
 	}
-	charge := max(0, size) - e.charged
+	charge := max(0, next.bytes-e.uncharged) - e.charged
 	if !e.budget.take(charge, freeing) {
 		return &LimitError{MaxBytes: e.budget.MaxBytes, All: true}
 	}

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/cloudwatch"
+	"github.com/stator-db/stator/internal/console"
+	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/protocol/wire"
+	"github.com/stator-db/stator/internal/server/door"
+	"github.com/stator-db/stator/internal/store/overlay"
+)
+
+// ForkHeader names the fork that a request is for. The host name NAME.localhost does so too.
+const ForkHeader = "X-Stator-Fork"
+
+// Forks finds the databases that requests are for, other than the one that the handler was
+// made with.
+type Forks interface {
+	// Acquire returns a fork. An empty name is for the database of the server, which is nil
+	// unless it was rewound. The caller releases what it gets when the reply is sent.
+	Acquire(ctx context.Context, name string) (Fork, error)
+}
+
+// Fork is a database while a request uses it.
+type Fork interface {
+	Database() *Database
+	Release()
+}
+
+// Database is a fork as handlers serve it: with their limits, keys, policies, traces and audit
+// log, which all forks share.
+type Database struct {
+	service  *ops.Service
+	handlers sync.Map // by the *Handler of the server: the *Handler of the fork
+	consoles sync.Map // by the *Handler of the server: the *console.Handler of the fork
+}
+
+// NewDatabase returns the Database of a service.
+func NewDatabase(service *ops.Service) *Database { return &Database{service: service} }
+
+// Handler returns a handler of the database, with the settings of the handler of the server.
+func (d *Database) Handler(of *Handler) *Handler { return d.handlerOf(of) }
+
+func (d *Database) handlerOf(h *Handler) *Handler {
+	if known, ok := d.handlers.Load(h); ok {
+		return known.(*Handler)
+	}
+	forked := *h
+	forked.service, forked.cloudWatchService = d.service, cloudwatch.New(d.service)
+	forked.forks, forked.forkOf, forked.console, forked.metrics = nil, h, nil, nil
+	forked.throughCache.http, forked.throughCache.dax = false, false
+	known, _ := d.handlers.LoadOrStore(h, &forked)
+	return known.(*Handler)
+}
+
+// consoleOf returns the console of the database, for a handler that has one.
+func (d *Database) consoleOf(h *Handler) *console.Handler {
+	if known, ok := d.consoles.Load(h); ok {
+		return known.(*console.Handler)
+	}
+	known, _ := d.consoles.LoadOrStore(h, h.newConsole(d.handlerOf(h)))
+	return known.(*console.Handler)
+}
+
+// WithForks makes requests for forks reach them. It is called before WithConsole.
+func (h *Handler) WithForks(f Forks) *Handler {
+	with := *h
+	with.forks = f
+	return &with
+}
+
+// forkNamed returns the name of the fork that a request is for; empty for none. Public names of
+// the server that are below localhost, which the operator has listed, name no fork.
+func (h *Handler) forkNamed(header []byte, host string) (string, error) {
+	name := ""
+	if strings.Contains(host, ".") && !isIPv4(host) {
+		full := hostName(host)
+		label, below := strings.CutSuffix(full, ".localhost")
+		if below && !strings.Contains(label, ".") && !h.isNamed(full) {
+			name = label
+		}
+	}
+	if len(header) == 0 {
+		return name, nil
+	}
+	given, ok := ops.ForkName(string(header[:min(len(header), 256)]))
+	switch {
+	case !ok:
+		return "", apierror.Validation("The header %s must be the name of a fork: letters, digits and hyphens", ForkHeader)
+	case name != "" && name != given:
+		return "", apierror.Validation("The header %s and the host name are of different forks", ForkHeader)
+	}
+	return given, nil
+}
+
+// isIPv4 reports whether a Host begins with a digit and so does its last label: most requests
+// are to an address.
+func isIPv4(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return host[0] >= '0' && host[0] <= '9' && last != "" && last[0] >= '0' && last[0] <= '9'
+}
+
+// acquire returns the fork that a request is for; nil if it is for the handler's own database.
+func (h *Handler) acquire(ctx context.Context, header []byte, host string) (Fork, error) {
+	name, err := h.forkNamed(header, host)
+	if err != nil {
+		return nil, err
+	}
+	return h.forks.Acquire(ctx, name)
+}
+
+// answerFork answers a request for the database that it names.
+func (h *Handler) answerFork(ctx context.Context, r *door.Request, a *door.Reply) {
+	fork, err := h.acquire(ctx, r.Header(ForkHeader), r.Host)
+	switch {
+	case err != nil:
+		h.noFork(ctx, r, a, err)
+		return
+	case fork == nil:
+		h.answer(ctx, r, a)
+		return
+	}
+	streams := false
+	defer func() {
+		if !streams {
+			fork.Release()
+		}
+	}()
+	fork.Database().handlerOf(h).answer(ctx, r, a)
+	if stream := a.Stream; stream != nil { // it is written when the reply is sent
+		streams = true
+		a.Stream = func(w io.Writer) error {
+			defer fork.Release()
+			return stream(w)
+		}
+	}
+}
+
+// noFork answers a request for a fork that cannot be used. It says of a fork that exists no
+// more than of one that does not, as the request was not authenticated.
+func (h *Handler) noFork(ctx context.Context, r *door.Request, a *door.Reply, err error) {
+	var fault *apierror.Error
+	if !errors.As(err, &fault) {
+		if fault = h.faultOf(ctx, a, "", err); fault == nil {
+			return
+		}
+	}
+	if r.Method != http.MethodPost {
+		plain(a, http.StatusNotFound, fault.Message+"\n")
+		return
+	}
+	a.Write(wire.AppendError(a.Memory.Empty(), fault))
+	send(a, typeAmazon, fault.Status)
+}
+
+// forkIsFull is the error of a write for which a fork has no memory. It is not one that
+// clients repeat.
+func forkIsFull(l *overlay.LimitError) *apierror.Error {
+	if l.All {
+		return apierror.LimitExceeded("What was written to all forks would exceed %d bytes, the limit of the server (stator serve --forks-memory): delete forks that are not needed any more", l.MaxBytes)
+	}
+	return apierror.LimitExceeded("What was written to this fork would exceed %d bytes, the limit of a fork (stator serve --fork-memory)", l.MaxBytes)
+}
