@@ -59,7 +59,12 @@ func open(t testing.TB, o stator.Options) (*testDatabase, *dynamodb.Client) {
 			t.Errorf("close the database: %v", err)
 		}
 	})
-	return remember(t, db), dynamodb.New(dynamodb.Options{
+	return remember(t, db), Client(db)
+}
+
+// Client returns a client for a database that a test, or TestMain, has opened itself.
+func Client(db *stator.DB) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(endpoint),
 		Region:       region,
 		Credentials:  identity,
