@@ -13,7 +13,6 @@ import (
 	"github.com/stator-db/stator/internal/db/backup"
 	"github.com/stator-db/stator/internal/db/transfer"
 	"github.com/stator-db/stator/internal/ops"
-	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/overlay"
@@ -23,7 +22,7 @@ import (
 type ForkOptions struct {
 	Max      int           // forks and snapshots at once; defaults to 1,000
 	Bytes    int64         // memory of what is written to one fork; defaults to 256 MiB
-	AllBytes int64         // memory of what is written to all forks; defaults to a quarter of the machine's memory, or 1 GiB
+	AllBytes int64         // memory of what is written to all forks; defaults to 512 MiB
 	Idle     time.Duration // without requests, after which a fork is dropped; defaults to 30 minutes
 	Lifetime time.Duration // after which a fork is dropped in any case; defaults to 24 hours
 }
@@ -36,9 +35,8 @@ func (o *ForkOptions) check() error {
 }
 
 func (o ForkOptions) withDefaults() ForkOptions {
-	memory := process.AvailableMemory() / 4
 	return ForkOptions{
-		Max: cmp.Or(o.Max, 1000), Bytes: cmp.Or(o.Bytes, 256<<20), AllBytes: cmp.Or(o.AllBytes, memory, 1<<30),
+		Max: cmp.Or(o.Max, 1000), Bytes: cmp.Or(o.Bytes, 256<<20), AllBytes: cmp.Or(o.AllBytes, 512<<20),
 		Idle: cmp.Or(o.Idle, 30*time.Minute), Lifetime: cmp.Or(o.Lifetime, 24*time.Hour),
 	}
 }

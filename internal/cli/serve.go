@@ -53,6 +53,7 @@ type serveFlags struct {
 	console       string
 	model         string
 	heat          bool
+	forks         forkFlags
 	audit         string
 	auditMB       int64
 	auditKeep     int
@@ -123,6 +124,9 @@ machines can reach requires that, and TLS:
 			if err := checkConsoleModel(f.console, f.model); err != nil {
 				return err
 			}
+			if err := f.forks.check(cmd); err != nil {
+				return err
+			}
 			if err := f.dax.check(cmd, &f); err != nil {
 				return err
 			}
@@ -167,6 +171,7 @@ machines can reach requires that, and TLS:
 	flags.Lookup("console").NoOptDefVal = string(stator.ConsoleRead)
 	flags.StringVar(&f.model, "model", "", "file of an access-pattern model that the console shows")
 	flags.BoolVar(&f.heat, "heat", true, "count what tables consume by hash range, for the heat map of the console; takes up to 40 MB")
+	f.forks.add(cmd)
 	flags.StringArrayVar(&f.allowHosts, "allow-host", nil, "public host name by which clients reach the server, *.name for all names below one, or * for all; can be repeated")
 	return cmd
 }
@@ -251,7 +256,7 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	front.LimitConns(webConns)
 	process.SpareThreads()
 	if !f.inMemory {
-		process.LimitHeap(memoryLimit(cacheBytes, memory) - pebble.OutsideHeap(f.cacheMB<<20))
+		process.LimitHeap(memoryLimit(cacheBytes+f.forks.more(), memory) - pebble.OutsideHeap(f.cacheMB<<20))
 	}
 	resumeGC := process.DeferGC()
 	defer resumeGC()
@@ -425,6 +430,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o.Console, o.ConsoleModel, o.WithoutHeat = consoleMode(f.console), f.model, !f.heat
 	o.AllowFaults, o.Faults = f.faults.allow, f.faults.plan
 	f.testClock.use(&o)
+	o.Forks = f.forks.options()
 	o.TraceEndpoint, o.TraceSample = f.otlpEndpoint, f.traceSample
 	o.Audit, o.AuditBytes, o.AuditKeep = f.audit, f.auditMB<<20, f.auditKeep
 	if f.engine != "" {

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stator-db/stator"
+)
+
+func TestForkCommands(t *testing.T) {
+	d, err := stator.Open(t.Context(), stator.Options{Forks: &stator.ForkOptions{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	server := httptest.NewServer(d.Handler())
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		command string
+		code    int
+		want    string
+	}{
+		{"fork create One", 0, "one\nreached by the header X-Stator-Fork: one, or at http://one.localhost:"},
+		{"fork create one", 1, "cannot make a fork on"},
+		{"fork create a/b", 1, "letters, digits and hyphens"},
+		{"fork create child --fork one --json", 0, `"ForkOf":"one"`},
+		{"fork create a b", 2, "at most one name"},
+		{"fork list", 0, "child  one  0 B"},
+		{"fork list --json", 0, `"ForkName":"child"`},
+		{"fork delete child", 0, "deleted fork child\n"},
+		{"fork delete child", 1, "cannot delete fork child on"},
+		{"fork delete", 2, "stator fork delete needs the name of a fork"},
+		{"snapshot create loaded", 0, "loaded\n"},
+		{"snapshot create loaded --fork one --json", 0, `{"Snapshot":{"SnapshotName":"loaded"`},
+		{"snapshot list", 0, "loaded"},
+		{"rewind loaded --fork one", 0, "rewound to loaded of "},
+		{"rewind loaded", 0, "rewound to loaded of "},
+		{"rewind other", 1, "Snapshot: other not found"},
+		{"snapshot delete loaded", 0, "deleted snapshot loaded\n"},
+		{"snapshot list --json", 0, `{"Snapshots":[]}`},
+		{"fork create of-snapshot --fork one --snapshot loaded", 0, "of-snapshot\n"},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			code, stdout, stderr := runStator(t, append(strings.Fields(c.command), "--endpoint", server.URL)...)
+			if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+				t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestForkFlags(t *testing.T) {
+	for _, args := range []string{"--forks -1", "--fork-idle 0s", "--forks-memory 0", "--forks 0 --fork-memory 5"} {
+		if code, _, stderr := runStator(t, append([]string{"serve"}, strings.Fields(args)...)...); code != 2 {
+			t.Errorf("serve %s: exit code %d, %s", args, code, stderr)
+		}
+	}
+}
