@@ -482,7 +482,9 @@ func TestRewind(t *testing.T) {
 // latest returns an iterator of each shard after all records.
 func latest(s *forkServer, fork string) (iterators []string) {
 	s.Helper()
-	var table struct{ Table struct{ LatestStreamArn string } }
+	var table struct {
+		Table struct{ LatestStreamArn string }
+	}
 	var stream struct {
 		StreamDescription struct{ Shards []struct{ ShardId string } }
 	}

@@ -30,6 +30,7 @@ type accessRig struct {
 	server *httptest.Server
 	log    bytes.Buffer
 	region string // that requests are signed for
+	fork   string // that requests are for
 }
 
 const rigKeys = `keys:
@@ -64,7 +65,7 @@ func startAccessRig(t *testing.T) *accessRig {
 	if r.access, err = OpenAccess(AccessOptions{Keys: r.write("keys.yaml", rigKeys), Policies: r.write("policies.yaml", rigPrincipals), Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	if r.db, err = Open(context.Background(), Options{Access: r.access, Audit: filepath.Join(r.folder, "audit.log"), Log: log}); err != nil {
+	if r.db, err = Open(context.Background(), Options{Access: r.access, Audit: filepath.Join(r.folder, "audit.log"), Forks: &ForkOptions{}, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	r.server = httptest.NewServer(r.db.Handler())
@@ -81,6 +82,9 @@ func (r *accessRig) send(accessKey, method, path, target, body string) (int, str
 	if target != "" {
 		req.Header.Set("X-Amz-Target", target)
 		req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	}
+	if r.fork != "" {
+		req.Header.Set("X-Stator-Fork", r.fork)
 	}
 	service := "dynamodb"
 	if strings.HasPrefix(target, "Granite") {

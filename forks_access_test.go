@@ -1,0 +1,43 @@
+package stator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Forks have the keys, the policies and the audit log of their server, and making one needs a
+// permission of its own.
+func TestAccessOfForks(t *testing.T) {
+	r := startAccessRig(t)
+	defer r.db.Close()
+	defer r.server.Close()
+	want := func(key, target, body, text string) {
+		t.Helper()
+		if _, got := r.send(key, "POST", "/", target, body); !strings.Contains(got, text) {
+			t.Errorf("%s by %s at fork %q: %s, want %s", target, key, r.fork, got, text)
+		}
+	}
+	const table = `{"TableName":"Mine","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`
+	want("ROOTKEY", "DynamoDB_20120810.CreateTable", table, "Mine")
+	want("ALICEKEY", "Stator.CreateFork", `{"ForkName":"one"}`, "AccessDeniedException")
+	want("ROOTKEY", "Stator.CreateFork", `{"ForkName":"one"}`, `"ForkName":"one"`)
+	r.fork = "one"
+	want("ALICEKEY", "DynamoDB_20120810.PutItem", `{"TableName":"Mine","Item":{"id":{"S":"1"}}}`, "{}")
+	want("ALICEKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, "AccessDeniedException")
+	want("BOBKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, "UnrecognizedClientException")
+	want("ALICEKEY", "Stator.Rewind", `{"SnapshotName":"s"}`, "AccessDeniedException")
+	want("ROOTKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, `"Count":1`)
+	r.fork = ""
+	want("ROOTKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, `"Count":0`)
+	written, err := os.ReadFile(filepath.Join(r.folder, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`"eventName":"CreateFork"`, `"forkName":"one"`, `"eventName":"PutItem"`} {
+		if !strings.Contains(string(written), text) {
+			t.Errorf("the audit log does not have %s", text)
+		}
+	}
+}
