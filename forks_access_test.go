@@ -35,7 +35,7 @@ func TestAccessOfForks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`"eventName":"CreateFork"`, `"forkName":"one"`, `"eventName":"PutItem"`} {
+	for _, text := range []string{`"eventName":"CreateFork"`, `"forkName":"one"`, `"eventName":"PutItem"`, `"additionalEventData":{"fork":"one"}`} {
 		if !strings.Contains(string(written), text) {
 			t.Errorf("the audit log does not have %s", text)
 		}

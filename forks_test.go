@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/virtualtime"
 	"github.com/stator-db/stator/statortest"
 )
 
@@ -98,7 +98,7 @@ func testForksAreIsolated(t *testing.T, r *rand.Rand, o stator.Options) {
 	t.Cleanup(func() { _ = base.Close() })
 	members := []*member{(&member{}).clone(base)}
 	members[0].writes = make(map[string]int)
-	for step := range 1200 {
+	for step := range 700 {
 		at := r.IntN(len(members))
 		m := members[at]
 		switch p := r.IntN(100); {
@@ -406,7 +406,7 @@ func TestForkLimits(t *testing.T) {
 
 // Forks are dropped when they are not used, and at the end of their lifetime in any case.
 func TestForksAreDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := newForkServer(t, stator.Options{Forks: &stator.ForkOptions{Idle: time.Hour, Lifetime: 3 * time.Hour}})
 		for _, name := range []string{"used", "unused"} {
 			s.want("", "Stator.CreateFork", `{"ForkName":"`+name+`"}`, name)
@@ -423,7 +423,7 @@ func TestForksAreDropped(t *testing.T) {
 
 // TTL, index builds and the other background work run in a fork as in any database.
 func TestBackgroundWorkOfForks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := newForkServer(t, stator.Options{Forks: &stator.ForkOptions{Idle: 2 * time.Hour}})
 		s.want("", "CreateTable", forkTable, "Mine")
 		s.want("", "UpdateTimeToLive", `{"TableName":"Mine","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}`, "ttl")

@@ -58,7 +58,7 @@ func timeText(t time.Time) string {
 
 // accessStore returns the access keys and principals.
 func (s *Service) accessStore() (*access.Store, error) {
-	if s.forks != nil && s.forks.Fork() != "" {
+	if s.Fork() != "" {
 		return nil, apierror.Validation("A fork has the access keys and principals of its server: send the request to the server itself")
 	}
 	if s.access == nil {

@@ -26,6 +26,14 @@ type Forks interface {
 	Rewind(ctx context.Context, snapshot string) (Snapshot, error)
 }
 
+// Fork returns the name of the fork that the service answers for; empty if it is none.
+func (s *Service) Fork() string {
+	if s.forks == nil {
+		return ""
+	}
+	return s.forks.Fork()
+}
+
 // Fork describes a fork.
 type Fork struct {
 	Name, Of          string

@@ -76,6 +76,9 @@ func (h *Handler) newRecord(of *apiRequest, r *door.Request, a *door.Reply, sour
 	if of.code == "AccessDeniedException" {
 		record.ErrorMessage = of.message
 	}
+	if fork := h.service.Fork(); fork != "" {
+		record.AdditionalEventData = map[string]any{"fork": fork}
+	}
 	if a.Status == 0 {
 		record.ErrorCode = "Disconnected"
 	}

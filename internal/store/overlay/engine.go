@@ -48,7 +48,7 @@ type Engine struct {
 	gate     *latch.Gate
 	latches  func() *latch.Set // made by the first Update
 	inFlight *commit.InFlight
-	state    atomic.Pointer[state]
+	state    atomic.Pointer[layer]
 
 	writing sync.Mutex // held while state is replaced
 	charged int64      // bytes that the budget was charged with; guarded by writing
@@ -104,7 +104,7 @@ func Fork(ctx context.Context, of store.Engine, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, snapshot.Close())
 	}
-	return newEngine(&base{snapshot: snapshot, limits: of.Limits()}, new(state), horizon-1, o), nil
+	return newEngine(&base{snapshot: snapshot, limits: of.Limits()}, new(layer), horizon-1, o), nil
 }
 
 func (e *Engine) fork(ctx context.Context, o Options) (*Engine, error) {
@@ -127,7 +127,7 @@ func (e *Engine) fork(ctx context.Context, o Options) (*Engine, error) {
 	return child, nil
 }
 
-func newEngine(b *base, s *state, last store.Stamp, o Options) *Engine {
+func newEngine(b *base, s *layer, last store.Stamp, o Options) *Engine {
 	b.forks.Add(1)
 	e := &Engine{
 		base: b, now: o.Now, maxBytes: o.MaxBytes, budget: o.Budget, inherited: s.bytes,
@@ -166,7 +166,7 @@ func (e *Engine) Get(ctx context.Context, _ store.Consistency, keys ...[]byte) (
 	return e.get(ctx, e.state.Load(), keys)
 }
 
-func (e *Engine) get(ctx context.Context, s *state, keys [][]byte) ([][]byte, error) {
+func (e *Engine) get(ctx context.Context, s *layer, keys [][]byte) ([][]byte, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (e *Engine) ReadRange(ctx context.Context, r store.Range, fn func(store.Pai
 	return e.scan(ctx, e.state.Load(), r, fn)
 }
 
-func (e *Engine) scan(ctx context.Context, s *state, r store.Range, fn func(store.Pair) (more bool)) error {
+func (e *Engine) scan(ctx context.Context, s *layer, r store.Range, fn func(store.Pair) (more bool)) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (e *Engine) Snapshot(ctx context.Context) (store.Snapshot, error) {
 // snapshot is a state that was kept.
 type snapshot struct {
 	engine *Engine
-	state  atomic.Pointer[state] // nil once it is closed
+	state  atomic.Pointer[layer] // nil once it is closed
 }
 
 func (s *snapshot) Get(ctx context.Context, keys ...[]byte) ([][]byte, error) {
@@ -338,7 +338,7 @@ func (l *LimitError) Error() string {
 const freeingPart = 8
 
 // replace makes a state the current one, if its size is allowed. e.writing must be held.
-func (e *Engine) replace(ctx context.Context, next *state) error {
+func (e *Engine) replace(ctx context.Context, next *layer) error {
 	freeing := store.IsFreeing(ctx)
 	size, grown := next.bytes-e.inherited, next.bytes-e.state.Load().bytes
 	limit := e.maxBytes

@@ -63,7 +63,7 @@ func (e *Engine) commit(ctx context.Context, t *tx) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	s := e.state.Load()
-	next := &state{root: s.root, hidden: s.hidden, bytes: s.bytes}
+	next := &layer{root: s.root, hidden: s.hidden, bytes: s.bytes}
 	for i, n := range nodes {
 		old := next.root.find(n.key)
 		if old != nil {
@@ -82,7 +82,7 @@ func (e *Engine) commit(ctx context.Context, t *tx) error {
 
 // absent reports for each delete whether the base does not have its key. What is created and
 // deleted in a fork, such as the messages of a queue, then takes no memory.
-func (e *Engine) absent(ctx context.Context, edits []edit) ([]bool, error) {
+func (e *Engine) absent(ctx context.Context, edits []pendingWrite) ([]bool, error) {
 	absent := make([]bool, len(edits))
 	var keys [][]byte
 	var at []int
@@ -111,14 +111,14 @@ type tx struct {
 	keys   [][]byte       // declared
 	before [][]byte       // their values before fn; nil if absent
 	index  map[string]int // of keys, if there are many
-	edits  []edit
+	edits  []pendingWrite
 	last   map[int]int // by declared key: its last edit
 	size   int
 	err    error // the first limit exceeded
 }
 
-// edit is a write; the value of a delete is nil.
-type edit struct{ key, value []byte }
+// pendingWrite is a write; the value of a delete is nil.
+type pendingWrite struct{ key, value []byte }
 
 const fewKeys = 8
 
@@ -194,7 +194,7 @@ func (t *tx) write(key, value []byte) {
 		}
 		t.last[i] = len(t.edits)
 	}
-	t.edits = append(t.edits, edit{key, value})
+	t.edits = append(t.edits, pendingWrite{key, value})
 }
 
 func (t *tx) exceeds(what string, have, most int) {

@@ -9,9 +9,9 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
-// state is what an engine has written since it was forked. It never changes: an Update
+// layer is what an engine has written since it was forked. It never changes: an Update
 // makes another one.
-type state struct {
+type layer struct {
 	root   *node
 	hidden []span // keys of the base that were deleted by range, in order; they do not touch
 	bytes  int64  // memory of root and hidden
@@ -23,13 +23,13 @@ type span struct{ start, end []byte }
 func (s span) bytes() int64 { return int64(nodeBytes + len(s.start) + len(s.end)) }
 
 // hides reports whether a key of the base was deleted by range.
-func (s *state) hides(key []byte) bool {
+func (s *layer) hides(key []byte) bool {
 	i := sort.Search(len(s.hidden), func(i int) bool { return bytes.Compare(key, s.hidden[i].end) < 0 })
 	return i < len(s.hidden) && bytes.Compare(key, s.hidden[i].start) >= 0
 }
 
 // visible returns the parts of a range in which keys of the base are seen, in order.
-func (s *state) visible(start, end []byte) []span {
+func (s *layer) visible(start, end []byte) []span {
 	var parts []span
 	for _, h := range s.hidden {
 		if bytes.Compare(h.end, start) <= 0 {
@@ -50,10 +50,10 @@ func (s *state) visible(start, end []byte) []span {
 }
 
 // hide returns the state without the keys of a range.
-func (s *state) hide(start, end []byte) *state {
+func (s *layer) hide(start, end []byte) *layer {
 	before, rest := s.root.split(start)
 	dropped, after := rest.split(end)
-	next := &state{root: merge(before, after), bytes: s.bytes - dropped.total()}
+	next := &layer{root: merge(before, after), bytes: s.bytes - dropped.total()}
 	added := span{bytes.Clone(start), bytes.Clone(end)}
 	for _, h := range s.hidden {
 		if bytes.Compare(h.end, added.start) < 0 || bytes.Compare(added.end, h.start) < 0 {
@@ -75,7 +75,7 @@ func (s *state) hide(start, end []byte) *state {
 }
 
 // get reads keys; nil for those that are absent.
-func (s *state) get(ctx context.Context, base store.Snapshot, keys [][]byte) ([][]byte, error) {
+func (s *layer) get(ctx context.Context, base store.Snapshot, keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	var below [][]byte
 	var at []int
@@ -100,7 +100,7 @@ func (s *state) get(ctx context.Context, base store.Snapshot, keys [][]byte) ([]
 }
 
 // scan yields the pairs of a range. It returns nil when yield returns false.
-func (s *state) scan(ctx context.Context, base store.Snapshot, r store.Range, yield func(store.Pair) bool) error {
+func (s *layer) scan(ctx context.Context, base store.Snapshot, r store.Range, yield func(store.Pair) bool) error {
 	start, end := bounds(r.Start, r.End)
 	own := newCursor(s.root, start, end, r.Reverse)
 	parts := s.visible(start, end)
