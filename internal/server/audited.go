@@ -76,8 +76,8 @@ func (h *Handler) newRecord(of *apiRequest, r *door.Request, a *door.Reply, sour
 	if of.code == "AccessDeniedException" {
 		record.ErrorMessage = of.message
 	}
-	if fork := h.service.Fork(); fork != "" {
-		record.AdditionalEventData = map[string]any{"fork": fork}
+	if h.fork != "" {
+		record.AdditionalEventData = map[string]any{"fork": h.fork}
 	}
 	if a.Status == 0 {
 		record.ErrorCode = "Disconnected"

@@ -54,7 +54,7 @@ func (d *Database) handlerOf(h *Handler) *Handler {
 	}
 	forked := *h
 	forked.service, forked.cloudWatchService = d.service, cloudwatch.New(d.service)
-	forked.forks, forked.forkOf, forked.console, forked.metrics = nil, h, nil, nil
+	forked.forks, forked.forkOf, forked.fork, forked.console, forked.metrics = nil, h, d.service.Fork(), nil, nil
 	forked.throughCache.http, forked.throughCache.dax = false, false
 	known, _ := d.handlers.LoadOrStore(h, &forked)
 	return known.(*Handler)

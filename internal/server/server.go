@@ -88,6 +88,7 @@ type Handler struct {
 	newConsole func(*Handler) *console.Handler // of a fork; nil without a console
 	forks      Forks                           // nil if the server makes none
 	forkOf     *Handler                        // the handler of the server itself, if this one is of a fork
+	fork       string                          // the name of that fork
 	session    *auth.Signer                    // the signer of all requests, if they are of a session of the console
 
 	throughCache struct{ http, dax bool } // which requests go through the cache of the service
