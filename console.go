@@ -15,6 +15,9 @@ const (
 	ConsoleWrite ConsoleMode = "write" // see and change data
 )
 
+// ConsoleModels computes what the console shows of access-pattern models.
+type ConsoleModels = console.Workbench
+
 // check returns the error of a mode that does not exist.
 func (m ConsoleMode) check() error {
 	switch m {

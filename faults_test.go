@@ -508,7 +508,7 @@ func TestFaultsNotAllowed(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"Plan":"faults: []"}`))
 		r.Header.Set("X-Amz-Target", "Stator."+operation)
 		r.Header.Set("Authorization", anySignature)
-	r.Header.Set("X-Amz-Date", "20261101T000000Z")
+		r.Header.Set("X-Amz-Date", "20261101T000000Z")
 		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 		r.Host = "127.0.0.1"
 		w := httptest.NewRecorder()

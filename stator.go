@@ -153,8 +153,9 @@ type Options struct {
 	// ConsoleRead lets people see data, ConsoleWrite change it. Empty is no console.
 	Console ConsoleMode
 
-	// ConsoleModel is the file of an access-pattern model that the console shows; empty for none.
-	ConsoleModel string
+	// ConsoleModels is what the console shows of access-pattern models, as tablemodel.Console
+	// makes it; nil is nothing.
+	ConsoleModels ConsoleModels
 
 	// WithoutHeat does not count what tables consume by hash range, which the heat map of the
 	// console shows. Counting takes up to 40 MB.
@@ -485,7 +486,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 		public = public.Permitted(permitted)
 	}
 	if o.Console != "" {
-		public = public.WithConsole(console.Mode(o.Console), programVersion(), o.ConsoleModel)
+		public = public.WithConsole(console.Mode(o.Console), programVersion(), o.ConsoleModels)
 	}
 	s.direct, s.handler = direct, public
 	s.triggers, err = trigger.Start(ctx, trigger.Options{Service: service, Log: o.Log}, o.Triggers...)

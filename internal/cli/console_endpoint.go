@@ -25,6 +25,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/console"
+	"github.com/stator-db/stator/internal/console/workbench"
 	"github.com/stator-db/stator/internal/model/apply"
 )
 
@@ -76,7 +77,7 @@ func (f *consoleFlags) run(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another address with --addr", f.addr, err)
 	}
 	pages := console.New(console.Options{
-		Endpoint: endpoint, Mode: console.Mode(f.mode), Version: version().Version, Model: f.model,
+		Endpoint: endpoint, Mode: console.Mode(f.mode), Version: version().Version, Workbench: workbench.New(f.model),
 		AcceptsHost: func(host string) bool {
 			name, _, err := net.SplitHostPort(host)
 			return err == nil && isLoopbackName(name)

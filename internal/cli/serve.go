@@ -20,6 +20,7 @@ import (
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/internal/audit"
+	"github.com/stator-db/stator/internal/console/workbench"
 	"github.com/stator-db/stator/internal/process"
 	"github.com/stator-db/stator/internal/server"
 	"github.com/stator-db/stator/internal/server/door"
@@ -427,7 +428,7 @@ func open(ctx context.Context, f *serveFlags, a *accessFiles, log *slog.Logger) 
 	o := stator.Options{Dir: f.data, Backups: f.backups, BackupEvery: f.schedule.every, BackupKeep: f.schedule.keep, BackupMaxAge: f.schedule.maxAge, Buckets: locations, CacheBytes: f.cacheMB << 20, Relaxed: f.durability == "relaxed", TableDelay: f.tableDelay, ExpiryInterval: f.ttlInterval, HideExpired: f.hideExpired, ShardDuration: f.shardDuration, Throttle: f.throttle, ScrubRate: f.scrub, Triggers: f.triggers, Log: log, AllowOtherFiles: f.allowFiles}
 	o.AllowedHosts, o.Access, o.Region = allowedHosts(f), a.access, f.access.region
 	o.EncryptionKey, o.AllowPlainBackups, o.Cache = f.key, f.allowPlain, f.daxCache
-	o.Console, o.ConsoleModel, o.WithoutHeat = consoleMode(f.console), f.model, !f.heat
+	o.Console, o.ConsoleModels, o.WithoutHeat = consoleMode(f.console), workbench.New(f.model), !f.heat
 	o.AllowFaults, o.Faults = f.faults.allow, f.faults.plan
 	f.testClock.use(&o)
 	o.Forks = f.forks.options()

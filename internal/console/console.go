@@ -2,7 +2,7 @@
 // endpoint.
 //
 // It knows nothing of DynamoDB but which operations read. An Endpoint answers the requests of
-// the page, with the permissions of the person who has signed in; package workbench those about
+// the page, with the permissions of the person who has signed in; a Workbench those about
 // designs. DESIGN.md says how a view is added.
 package console
 
@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
-	"github.com/stator-db/stator/internal/console/workbench"
 )
 
 // Base is the path below which everything of the console is.
@@ -108,15 +107,23 @@ type Options struct {
 	AcceptsHost func(host string) bool // whether a request may have this Host
 	Now         func() time.Time
 	Version     string
-	Model       string // the file of an access-pattern model that the page shows first; empty for none
+	Workbench   Workbench // answers requests about models; nil for none
 }
+
+// Workbench answers requests of pages about access-pattern models, whose targets begin with
+// WorkbenchTarget. An *apierror.Error is the reply.
+type Workbench interface {
+	Do(done <-chan struct{}, target string, body []byte) (any, error)
+}
+
+// WorkbenchTarget is what the targets of requests to a Workbench begin with.
+const WorkbenchTarget = "Workbench."
 
 // Handler serves the console.
 type Handler struct {
 	o        Options
 	files    *files
 	sessions *sessions
-	bench    *workbench.Bench
 	slots    chan struct{} // of requests in flight
 }
 
@@ -131,7 +138,7 @@ func New(o Options) *Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Handler{o: o, files: newFiles(), sessions: newSessions(o.Now), bench: workbench.New(o.Model), slots: make(chan struct{}, maxInFlight)}
+	return &Handler{o: o, files: newFiles(), sessions: newSessions(o.Now), slots: make(chan struct{}, maxInFlight)}
 }
 
 // ServeHTTP serves everything below Base, and Base without its last slash.
@@ -213,7 +220,7 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if strings.HasPrefix(target, workbench.Target) {
+	if strings.HasPrefix(target, WorkbenchTarget) && h.o.Workbench != nil {
 		h.design(w, r, target, body)
 		return
 	}
@@ -237,7 +244,7 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 
 // design answers a request about designs, for which the endpoint is not asked.
 func (h *Handler) design(w http.ResponseWriter, r *http.Request, target string, body []byte) {
-	reply, err := h.bench.Do(r.Context().Done(), target, body)
+	reply, err := h.o.Workbench.Do(r.Context().Done(), target, body)
 	var known *apierror.Error
 	switch {
 	case errors.As(err, &known):

@@ -18,11 +18,11 @@ import (
 )
 
 // WithConsole returns a handler that also serves a console, with the keys and policies of its API.
-// model is the file of a model that it shows; empty for none. It is called last.
-func (h *Handler) WithConsole(mode console.Mode, version, model string) *Handler {
+// bench answers requests about models; nil for none. It is called last.
+func (h *Handler) WithConsole(mode console.Mode, version string, bench console.Workbench) *Handler {
 	with := *h
 	with.newConsole = func(h *Handler) *console.Handler {
-		return console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version, Model: model})
+		return console.New(console.Options{Endpoint: consoleEndpoint{h}, Mode: mode, AcceptsHost: h.acceptsHost, Version: version, Workbench: bench})
 	}
 	with.console = with.newConsole(h)
 	return &with

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/tablemodel"
 )
 
 // ordersModel is a model of the table that busy makes. No pattern of it matches scans.
@@ -107,7 +108,7 @@ func busy(t *testing.T) *busyServer {
 	}
 	s := &busyServer{server: serve(t, func(o *stator.Options) {
 		o.Now = func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }
-		o.Throttle, o.ConsoleModel = true, file
+		o.Throttle, o.ConsoleModels = true, tablemodel.Console(file)
 	})}
 	s.quietly(t, dynamo+"CreateTable", `{"TableName":"Orders","ProvisionedThroughput":{"ReadCapacityUnits":100,"WriteCapacityUnits":8},
 		"AttributeDefinitions":[{"AttributeName":"customer","AttributeType":"S"},{"AttributeName":"placed","AttributeType":"S"},{"AttributeName":"status","AttributeType":"S"}],

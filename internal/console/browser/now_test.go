@@ -276,7 +276,7 @@ func TestJobs(t *testing.T) {
 }
 
 // Against an endpoint that lacks an operation, the page says so, and shows what there is.
-func TestOtherEndpoints(t *testing.T) {
+func TestNowOfOtherEndpoints(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(o *stator.Options) { o.NoBackground = true })
 	s.orders(t, 5)

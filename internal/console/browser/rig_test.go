@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/tablemodel"
 )
 
 // browser is the browser of all tests, each of which has a tab in it; nil if there is none.
@@ -67,7 +68,7 @@ func serve(t *testing.T, change func(*stator.Options)) *server {
 	if browser == nil {
 		t.Skip("chromium is not installed, so pages are not tested in a browser")
 	}
-	o := stator.Options{Console: stator.ConsoleWrite}
+	o := stator.Options{Console: stator.ConsoleWrite, ConsoleModels: tablemodel.Console("")}
 	if change != nil {
 		change(&o)
 	}

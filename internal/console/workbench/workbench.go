@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/console"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/doc"
 	"github.com/stator-db/stator/internal/model/drift"
@@ -26,7 +27,7 @@ import (
 )
 
 // Target is the prefix of X-Amz-Target of its operations.
-const Target = "Workbench."
+const Target = console.WorkbenchTarget
 
 // Bounds of the work of a request.
 const (
