@@ -453,6 +453,21 @@ func TestClockRequests(t *testing.T) {
 	}
 }
 
+// What was consumed is known after the points of the metrics are removed.
+func TestClockKeepsConsumption(t *testing.T) {
+	s := newClocked(t, stator.Options{})
+	s.table("")
+	s.send("PutItem", `{"TableName":"Items","Item":{"pk":{"S":"a"}}}`)
+	want := []stator.Consumption{{Table: "Items", Write: 1}}
+	if got := s.db.Consumed(); !slices.Equal(got, want) {
+		t.Errorf("%+v is consumed, want %+v", got, want)
+	}
+	s.advance(16 * 24 * time.Hour)
+	if got := s.db.Consumed(); !slices.Equal(got, want) {
+		t.Errorf("after 16 days, %+v is consumed, want %+v", got, want)
+	}
+}
+
 // A database with a test clock is in memory, and has no other clock.
 func TestClockOptions(t *testing.T) {
 	clock := stator.NewTestClock(clockStart)
