@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -35,37 +34,36 @@ func (s *Service) clockReply() *api.ClockReply {
 }
 
 func (s *Service) setClock(ctx context.Context, in *api.SetClock) (*api.ClockReply, error) {
-	return s.changeClock(func(m *clock.Manual) error { return m.Set(ctx, in.Time.Time) })
+	return s.changeClock(ctx, func(m *clock.Manual) error { return m.Set(ctx, in.Time.Time) })
 }
 
 func (s *Service) advanceClock(ctx context.Context, in *api.AdvanceClock) (*api.ClockReply, error) {
-	return s.changeClock(func(m *clock.Manual) error {
+	return s.changeClock(ctx, func(m *clock.Manual) error {
 		by := min(max(*in.Seconds*float64(time.Second), math.MinInt64), math.MaxInt64/2)
 		return m.Advance(ctx, time.Duration(by))
 	})
 }
 
-func (s *Service) freezeClock(context.Context, *api.FreezeClock) (*api.ClockReply, error) {
-	return s.changeClock(func(m *clock.Manual) error { m.Freeze(); return nil })
+func (s *Service) freezeClock(ctx context.Context, _ *api.FreezeClock) (*api.ClockReply, error) {
+	return s.changeClock(ctx, func(m *clock.Manual) error { m.Freeze(); return nil })
 }
 
-func (s *Service) runClock(context.Context, *api.RunClock) (*api.ClockReply, error) {
-	return s.changeClock(func(m *clock.Manual) error { m.Run(); return nil })
+func (s *Service) runClock(ctx context.Context, _ *api.RunClock) (*api.ClockReply, error) {
+	return s.changeClock(ctx, func(m *clock.Manual) error { m.Run(); return nil })
 }
 
-func (s *Service) changeClock(change func(*clock.Manual) error) (*api.ClockReply, error) {
+func (s *Service) changeClock(ctx context.Context, change func(*clock.Manual) error) (*api.ClockReply, error) {
 	if s.testClock == nil {
 		return nil, apierror.Validation("The clock of this server cannot be changed: start it with --in-memory and --test-clock")
 	}
 	err := change(s.testClock)
-	if out, ok := errors.AsType[*clock.RangeError](err); ok {
-		return nil, apierror.Validation("T%s", out.Error()[1:])
-	}
-	if errors.Is(err, clock.ErrMoving) {
-		return nil, apierror.Validation("T%s", err.Error()[1:])
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return s.clockReply(), nil
+	case ctx.Err() != nil: // the client is gone
 		return nil, err
 	}
-	return s.clockReply(), nil
+	// Not wrapped: an error of the work in the background, such as throttling, is not one of this request,
+	// which clients would send again.
+	return nil, apierror.Validation("T%s", err.Error()[1:])
 }
