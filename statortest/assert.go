@@ -46,7 +46,7 @@ type Usage struct {
 // testDatabase is a database of a test.
 type testDatabase struct {
 	db    *stator.DB
-	model *model.Model // nil without one
+	model *model.Model // nil without one; not changed, as several tests may use the database concurrently
 }
 
 // databases has those of the tests that are running, by the names of the tests.
@@ -262,7 +262,6 @@ func MatchesModel(t testing.TB, file string) {
 	all := databasesOf(t)
 	before := make([]counts, len(all))
 	for i, d := range all {
-		d.model = m
 		before[i] = d.counts(t)
 	}
 	t.Cleanup(func() {

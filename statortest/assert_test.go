@@ -2,6 +2,8 @@ package statortest_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,25 @@ func TestMatchesModel(t *testing.T) {
 	fails(t, r.end(), []string{"no access pattern matches PutItem of shop", "(once); the closest pattern is \"put order\""})
 }
 
+// A comparison with another model leaves what is known of the database, which other tests may be using.
+func TestMatchesModelDoesNotReplaceTheModel(t *testing.T) {
+	client := statortest.Model(t, shopFile(t))
+	used := statortest.Use(t)
+	t.Run("part", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "other.model.yaml")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(strings.ReplaceAll(shop, "put order", "add order"), "shop", "other")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		statortest.MatchesModel(t, file)
+	})
+	if err := put(t.Context(), client, "shop", "O#1", aws.String("attribute_not_exists(PK)")); err != nil {
+		t.Fatal(err)
+	}
+	if u := used(); len(u.Requests) != 1 || u.Requests[0].Pattern != "put order" {
+		t.Errorf("%+v was used, want the access pattern of the model of the database", u)
+	}
+}
+
 // An assertion without a database says what to do.
 func TestBudgetWithoutADatabase(t *testing.T) {
 	r := &fatalTest{recordingTest{TB: t}}
@@ -157,4 +178,27 @@ func TestClock(t *testing.T) {
 	if has() {
 		t.Error("the item was not deleted")
 	}
+}
+
+// The clock can be advanced while the test is cleaned up, and by a part of the test, which is not
+// ended if the time cannot be set.
+func TestClockInPartsAndCleanup(t *testing.T) {
+	t.Run("cleanup", func(t *testing.T) {
+		_, clock := statortest.WithClock(t, stator.Options{})
+		t.Cleanup(func() {
+			clock.Advance(time.Hour)
+			clock.Set(clock.Now().Add(time.Hour))
+		})
+	})
+	r := &recordingTest{TB: t}
+	clock, ended := statortest.NewClock(r, time.Now()), false
+	t.Run("part", func(*testing.T) {
+		clock.Advance(-time.Hour)
+		clock.Set(clock.Now().Add(-time.Hour))
+		ended = true
+	})
+	if !ended {
+		t.Error("the part was ended")
+	}
+	fails(t, r.failures, []string{"advance the clock by -1h0m0s", "cannot be set back"}, []string{"set the clock", "cannot be set back"})
 }

@@ -1,6 +1,7 @@
 package statortest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -31,19 +32,19 @@ func WithClock(t testing.TB, o stator.Options) (*dynamodb.Client, *Clock) {
 // of several.
 func NewClock(t testing.TB, at time.Time) *Clock { return &Clock{stator.NewTestClock(at), t} }
 
-// Advance moves the time forward. When it returns, all that became due has happened; the test
-// fails if it cannot.
+// Advance moves the time forward. When it returns, all that became due has happened. If it cannot,
+// the test fails, and continues: a part of it may call Advance, or a function of its Cleanup.
 func (c *Clock) Advance(d time.Duration) {
 	c.t.Helper()
-	if err := c.TestClock.Advance(c.t.Context(), d); err != nil {
-		c.t.Fatalf("advance the clock by %v: %v", d, err)
+	if err := c.TestClock.Advance(context.Background(), d); err != nil { // the context of the test ends before its cleanup
+		c.t.Errorf("advance the clock by %v: %v", d, err)
 	}
 }
 
 // Set is Advance to a time.
 func (c *Clock) Set(to time.Time) {
 	c.t.Helper()
-	if err := c.TestClock.Set(c.t.Context(), to); err != nil {
-		c.t.Fatalf("set the clock: %v", err)
+	if err := c.TestClock.Set(context.Background(), to); err != nil {
+		c.t.Errorf("set the clock: %v", err)
 	}
 }
