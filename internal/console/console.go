@@ -65,8 +65,8 @@ type Credentials struct {
 type Identity struct {
 	AccessKey string
 	Principal string
-	Proof     [32]byte  // a digest of the secret, so that the session ends when that is replaced
-	Expires   time.Time // of the key; zero for never
+	Proof     [32]byte    // a digest of the secret, so that the session ends when that is replaced
+	Expired   func() bool // reports whether the key may not be used any more; nil if it can always be
 }
 
 // About is what the page shows of an endpoint.

@@ -275,6 +275,20 @@ func TestSecretsNeedTLS(t *testing.T) {
 	}
 }
 
+// A session ends when its key expires, by whichever clock that does.
+func TestSessionOfAKeyThatExpires(t *testing.T) {
+	now, expired := time.Unix(0, 0), false
+	s := newSessions(func() time.Time { return now })
+	secret := s.begin(Identity{Expired: func() bool { return expired }})
+	if _, ok := s.find(secret); !ok {
+		t.Error("the session is over before the key expires")
+	}
+	expired = true
+	if _, ok := s.find(secret); ok {
+		t.Error("the session is not over")
+	}
+}
+
 // The memory of sessions is bounded.
 func TestSessionsAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)

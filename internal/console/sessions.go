@@ -90,8 +90,7 @@ func (s *sessions) find(secret string) (Identity, bool) {
 }
 
 func (s *signedIn) over(now time.Time) bool {
-	expires := s.who.Expires
-	return now.Sub(s.used) >= idleTime || now.Sub(s.created) >= sessionTime || !expires.IsZero() && !now.Before(expires)
+	return now.Sub(s.used) >= idleTime || now.Sub(s.created) >= sessionTime || s.who.Expired != nil && s.who.Expired()
 }
 
 // end ends a session.

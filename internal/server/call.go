@@ -142,6 +142,9 @@ func (h *Handler) Keys() *keys.Set {
 	return h.verifier.Keys()
 }
 
+// Expired reports whether a key may not be used any more.
+func (h *Handler) Expired(key *keys.Key) bool { return h.verifier != nil && h.verifier.Expired(key) }
+
 // PermitCluster checks that the client of a connection may do something with the items behind a
 // DAX cluster.
 func (h *Handler) PermitCluster(ctx context.Context, from *door.Request, a *door.Reply, signer auth.Signer, cluster, operation string) error {

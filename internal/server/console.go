@@ -86,7 +86,7 @@ func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials) (con
 	if want := proofOfKey(key); subtle.ConstantTimeCompare(given[:], want[:]) != 1 || key == nil || e.h.verifier.Expired(key) {
 		return console.Identity{}, console.ErrCredentials
 	}
-	return console.Identity{AccessKey: key.AccessKey, Principal: key.Principal, Proof: given, Expires: key.Expires}, nil
+	return console.Identity{AccessKey: key.AccessKey, Principal: key.Principal, Proof: given, Expired: func() bool { return e.h.verifier.Expired(key) }}, nil
 }
 
 // proofOf returns a digest of a secret and its session token.

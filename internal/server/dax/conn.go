@@ -262,7 +262,7 @@ func (c *clientConn) authenticate(raw protocol.Raw, arrived time.Time) {
 	}
 }
 
-// verify verifies a signature, and notes who has signed, and for how long.
+// verify verifies a signature, and notes who has signed, with which key, and for how long.
 func (c *clientConn) verify(in *protocol.Authorization) (err error) {
 	c.auth.signer, err = c.node.options.Handler.Authenticate(&auth.Connection{
 		AccessKey: in.AccessKey, Signature: in.Signature, StringToSign: in.StringToSign, Token: in.SessionToken,
@@ -274,11 +274,8 @@ func (c *clientConn) verify(in *protocol.Authorization) (err error) {
 		c.agent.Set("User-Agent", in.UserAgent)
 	}
 	c.auth.until = c.node.options.Now().Add(authTime)
-	if c.auth.keys == nil {
-		return nil
-	}
-	if k := c.auth.keys.Find(c.auth.signer.AccessKey); k != nil && k.Temporary() && k.Expires.Before(c.auth.until) {
-		c.auth.until = k.Expires
+	if c.auth.keys != nil {
+		c.auth.key = c.auth.keys.Find(c.auth.signer.AccessKey)
 	}
 	return nil
 }
@@ -292,7 +289,7 @@ func (c *clientConn) unauthenticated() error {
 		return c.auth.err
 	case c.auth.until.IsZero():
 		return authenticationRequired("The connection is not authenticated.")
-	case !c.node.options.Now().Before(c.auth.until):
+	case !c.node.options.Now().Before(c.auth.until), c.auth.key != nil && c.node.options.Handler.Expired(c.auth.key):
 		return authenticationRequired("The authentication of the connection has expired.")
 	case c.auth.keys != c.node.options.Handler.Keys():
 		return authenticationRequired("The access keys were replaced.")

@@ -270,6 +270,7 @@ func (n *Node) Metrics() []metrics.Metric {
 type authentication struct {
 	signer auth.Signer
 	keys   *keys.Set // that it was verified with; nil without verification
+	key    *keys.Key // that it was signed with; nil without verification
 	until  time.Time
 	err    error // of the last attempt
 }

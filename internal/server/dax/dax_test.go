@@ -416,6 +416,28 @@ func TestAuthenticationExpires(t *testing.T) {
 	}
 }
 
+// The authentication with a temporary key ends when that expires, by the clock by which keys do.
+func TestAuthenticationEndsWithItsKey(t *testing.T) {
+	start := time.Now()
+	clock := start
+	n := newNodeTest(t, false, func(o *NodeOptions) {
+		set := keys.NewSet(&keys.Key{AccessKey: accessKey, Secret: keys.NewSecret(secret), Token: keys.NewSecret("the token"), Expires: start.Add(-time.Hour)})
+		v := auth.NewVerifier(set, time.Now, slog.New(slog.DiscardHandler))
+		v.Follow(func() time.Time { return clock }, false)
+		o.Handler = o.Handler.Verified(v)
+	})
+	c := n.dial()
+	clock = start.Add(-2 * time.Hour) // before the key expires, which it has by the clock of the system
+	c.authorize(authorization(accessKey, secret, "us-east-1", start, "the token"))
+	if codes, message, _ := c.getItem("a"); codes != nil {
+		t.Errorf("before the key expires: %v %s", codes, message)
+	}
+	clock = start.Add(-time.Hour)
+	if codes, _, _ := c.getItem("a"); !slices.Equal(codes, []int64{4, 23, 31, 33}) {
+		t.Errorf("after the key has expired: %v", codes)
+	}
+}
+
 func TestEndpoints(t *testing.T) {
 	lookups := 0
 	lookup := func(_ context.Context, host string) ([]net.IP, error) {
