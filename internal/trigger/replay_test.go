@@ -183,6 +183,20 @@ func TestReplayEndsAndContinues(t *testing.T) {
 	})
 }
 
+// The time of a replay is that of the system: it does not end because a test advances the clock.
+func TestReplayWhileTheClockIsAdvanced(t *testing.T) {
+	inVirtualTime(t, func(w *triggerTest) {
+		w.withLetters(filepath.Join(t.TempDir(), "dead.jsonl"))
+		w.answers(func(delivery) (int, string) {
+			w.skip(time.Minute)
+			return http.StatusOK, ""
+		})
+		if got := w.replay(api.ReplayDeadLetters{All: &yes}); got.Replayed != 5 || got.NextToken != "" {
+			t.Errorf("the reply is %+v", got)
+		}
+	})
+}
+
 // A file that was moved is not replaced, and what it has is not posted.
 func TestReplayOfAMovedFile(t *testing.T) {
 	inVirtualTime(t, func(w *triggerTest) {
