@@ -153,13 +153,14 @@ func (d *DB) restoreStep(ctx context.Context) (wait time.Duration, err error) {
 	defer d.restores.release(t.ID)
 	d.restores.wake.Signal() // another worker may claim the next
 	err = d.fillRestored(ctx, t)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		return 0, nil
-	case isPermanent(err):
+	}
+	d.clock.Fail(fmt.Errorf("restore of table %s: %w", t.Name, err))
+	if isPermanent(err) {
 		d.log.Error("restore failed; removing the table", "table", t.Name, "error", err)
 		err = d.abandon(ctx, t)
-	default:
+	} else {
 		d.log.Error("restore failed; retrying from the start", "table", t.Name, "error", err)
 	}
 	if err != nil {

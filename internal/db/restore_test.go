@@ -396,6 +396,30 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 	})
 }
 
+// A restore that fails while a test advances the clock, for now or for good, is the error of Advance.
+func TestAdvanceReportsFailedRestores(t *testing.T) {
+	for _, why := range []error{store.ErrUnavailable, store.ErrCorrupt} {
+		manual := clock.NewManual(time.Now())
+		storage := pebble.InMemory()
+		storage.Now = manual.Now
+		var attempts atomic.Int64
+		d := newDB(t, newEngine(t, storage), Options{Clock: clock.Controlled(manual), OpenBackup: func(context.Context, string) (*Contents, error) {
+			if attempts.Add(1) <= 2 {
+				return nil, store.ErrUnavailable // the first attempt may be before Advance
+			}
+			return nil, why
+		}})
+		def := orders("Restored")
+		def.Restored = schema.Restored{Table: "Orders", Backup: "b", At: time.Now()}
+		if _, err := d.RestoreBackup(t.Context(), def); err != nil {
+			t.Fatal(err)
+		}
+		if err := manual.Advance(t.Context(), 20*time.Second); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, why) || !strings.Contains(err.Error(), "restore of table Restored") {
+			t.Errorf("%v: Advance returns %v", why, err)
+		}
+	}
+}
+
 // At most 50 restores are in progress or wait, however many are requested at once. When
 // they are complete, others are accepted.
 func TestRestoresInProgress(t *testing.T) {

@@ -3,6 +3,8 @@ package backup
 import (
 	"errors"
 	"log/slog"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,5 +62,44 @@ func TestStepMakesNothingStale(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// Backups that fail while a test advances the clock are the error of Advance.
+func TestAdvanceReportsFailedBackups(t *testing.T) {
+	f := newScheduledServers(t, Schedule{Every: time.Hour, Keep: 1})
+	manual := clock.NewManual(time.Now())
+	on := clock.Controlled(manual)
+	d, err := db.Open(t.Context(), f.engine, db.Options{Clock: on, OpenBackup: Contents(f.place)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &backupFixture{DB: d, Store: Open(t.Context(), d, f.place, Options{Log: f.log.Logger(), Schedule: f.schedule})}
+	defer func() {
+		h.Store.Close()
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	h.fill(t, "Orders", 1, 10)
+	if err := manual.Advance(t.Context(), 90*time.Minute); err != nil {
+		t.Errorf("without a fault: %v", err)
+	}
+	f.place.full.Store(true)
+	if err := manual.Advance(t.Context(), time.Hour); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "scheduled backup: table Orders") {
+		t.Errorf("with a full disk: %v", err)
+	}
+	f.place.full.Store(false)
+	if err := manual.Advance(t.Context(), time.Hour); err != nil {
+		t.Errorf("with space again: %v", err)
+	}
+	on.Begin()
+	go func() {
+		defer on.End()
+		on.Wait(t.Context(), clock.Waiting{For: time.Minute})
+		h.fail(t.Context(), &job{Manifest: Manifest{ID: timeid.New(on.Now()), Name: "mine"}}, errFaultyPlace)
+	}()
+	if err := manual.Advance(t.Context(), 2*time.Minute); !errors.Is(err, errFaultyPlace) {
+		t.Errorf("with a backup on request that fails: %v", err)
 	}
 }

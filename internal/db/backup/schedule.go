@@ -73,6 +73,7 @@ func (s *Store) scheduleStep(ctx context.Context) (wait time.Duration, err error
 	s.reportAttempt(ctx, err)
 	if err != nil {
 		s.retryAt = s.db.Now().Add(min(scheduleRetry, s.schedule.Every))
+		s.db.Clock().Fail(fmt.Errorf("scheduled backup: %w", err))
 		s.log.Error("scheduled backup failed; earlier backups are kept", "place", s.place.String(), "retry", s.retryAt, "error", err)
 		return s.untilDue(sets), nil
 	}

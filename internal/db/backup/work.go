@@ -270,6 +270,7 @@ func (s *Store) run(ctx context.Context, j *job) {
 	case !s.leads(ctx):
 		return // the next leader writes it
 	case errors.Is(err, store.ErrUnavailable):
+		s.db.Clock().Fail(fmt.Errorf("backup %s of table %s: %w", j.Name, j.Table.Name, err))
 		s.log.Error("backup interrupted; retrying", "table", j.Table.Name, "id", j.ID, "error", err)
 		s.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 		return
@@ -287,6 +288,7 @@ func (s *Store) run(ctx context.Context, j *job) {
 func (s *Store) fail(ctx context.Context, j *job, why error) {
 	s.log.Error("backup failed", "table", j.Table.Name, "backup", j.Name, "id", j.ID, "place", s.place.String(), "error", why)
 	why = fmt.Errorf("backup %s of table %s failed: %w", j.Name, j.Table.Name, why)
+	s.db.Clock().Fail(why)
 	s.recordFailure(j.ID, why)
 	if err := s.db.Broadcast(ctx, topicFailed, j.ID+"\x00"+why.Error()); err != nil && ctx.Err() == nil {
 		s.log.Warn("cannot report a failed backup to the other servers", "id", j.ID, "error", err)

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -160,11 +161,13 @@ func (t *jobRunner) runJob(ctx context.Context, j Job) {
 	switch {
 	case err == nil, t.leads(ctx) != nil:
 	case errors.Is(err, errSuperseded):
+		t.db.Clock().Fail(fmt.Errorf("%s %s: %w", j.kind(), j.ID, err))
 		log.Warn(j.kind() + " has ended, or another server runs it")
 		// Two servers that both believe to lead must not take the job from each
 		// other without a pause.
 		t.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 	default:
+		t.db.Clock().Fail(fmt.Errorf("%s %s: %w", j.kind(), j.ID, err))
 		log.Error(j.kind()+" interrupted; retrying from the start", "error", err)
 		t.db.Clock().Wait(ctx, clock.Waiting{For: retryDelay, Retries: true})
 	}
