@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/logtest"
 )
 
 // clocked is a database with a clock that the test sets.
@@ -362,6 +363,22 @@ func TestClockRetriesTriggers(t *testing.T) {
 	s.advance(2 * time.Second)
 	if n := posts.Load(); n != 8 {
 		t.Errorf("%d posts after the item has expired, want 8", n)
+	}
+}
+
+// A trigger that has delivered all changes does not report that old ones are lost when the clock has
+// been advanced beyond the retention of streams.
+func TestClockMovesIdleTriggers(t *testing.T) {
+	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer endpoint.Close()
+	log := new(logtest.Log)
+	s := newClocked(t, stator.Options{Log: log.Logger(), Triggers: []stator.Trigger{{Name: "t", Table: "Items", URL: endpoint.URL}}})
+	s.table(streamed)
+	s.send("PutItem", `{"TableName":"Items","Item":{"pk":{"S":"a"}}}`)
+	s.advance(0)
+	s.advance(25 * time.Hour)
+	if strings.Contains(log.String(), "are lost") {
+		t.Errorf("the log is %s", log.String())
 	}
 }
 

@@ -130,7 +130,7 @@ func (d *DB) lead(ctx context.Context, begun func()) {
 		lead.Loop{Step: d.restoreStep, Wake: d.restores.wake, Workers: restoreWorkers, Delay: d.restoreDelay()},
 		d.tokenLoop(),
 		d.heatLoop(),
-		quiet(lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed"))),
+		lead.Every(trimInterval, d.Trim, d.warn("old change records could not be removed")), // not quiet: readers of changes move on, or would be before those that are kept
 		d.expiryLoop())
 }
 
