@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // Forks have the keys, the policies and the audit log of their server, and making one needs a
@@ -30,6 +34,15 @@ func TestAccessOfForks(t *testing.T) {
 	want("ALICEKEY", "Stator.Rewind", `{"SnapshotName":"s"}`, "AccessDeniedException")
 	want("ROOTKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, `"Count":1`)
 	r.fork = ""
+	for _, path := range []string{"/fork/one", "/fork/one/"} {
+		if _, got := r.send("ROOTKEY", "POST", path, "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`); !strings.Contains(got, `"Count":1`) {
+			t.Errorf("at %s: %s", path, got)
+		}
+		client := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(r.server.URL + path), Credentials: credentials.NewStaticCredentialsProvider("ROOTKEY", "planted-secret-of-root", "")})
+		if found, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("Mine")}); err != nil || found.Count != 1 {
+			t.Errorf("the SDK at %s: %v, %v", path, found, err)
+		}
+	}
 	want("ROOTKEY", "DynamoDB_20120810.Scan", `{"TableName":"Mine"}`, `"Count":0`)
 	written, err := os.ReadFile(filepath.Join(r.folder, "audit.log"))
 	if err != nil {

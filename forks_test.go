@@ -299,10 +299,14 @@ func newForkServer(t *testing.T, o stator.Options) *forkServer {
 	return &forkServer{t, db.Handler()}
 }
 
-// at sends a request to a fork, by the header, or to the server itself for an empty name.
+// at sends a request to a fork, by the header or by a path, or to the server itself for an empty
+// name.
 func (s *forkServer) at(fork, target, body string, headers ...string) (int, string) {
 	s.Helper()
-	if fork != "" {
+	path := "/"
+	if strings.HasPrefix(fork, "/") {
+		path = fork
+	} else if fork != "" {
 		headers = append(headers, "X-Stator-Fork", fork)
 	}
 	if body == "" {
@@ -311,7 +315,7 @@ func (s *forkServer) at(fork, target, body string, headers ...string) (int, stri
 	if !strings.Contains(target, ".") {
 		target = "DynamoDB_20120810." + target
 	}
-	return send(s, stator.HandlerClient(s.handler), "http://127.0.0.1:8000/", target, json.RawMessage(body), headers...)
+	return send(s, stator.HandlerClient(s.handler), "http://127.0.0.1:8000"+path, target, json.RawMessage(body), headers...)
 }
 
 // want sends a request whose reply has this text, or fails with an error that has it.
@@ -329,7 +333,7 @@ const (
 
 func putMine(id string) string { return `{"TableName":"Mine","Item":{"id":{"S":"` + id + `"}}}` }
 
-// A fork is reached by the header and by the host name, and no other request reaches it.
+// A fork is reached by the header, the path and the host name, and no other request reaches it.
 func TestForksOverHTTP(t *testing.T) {
 	s := newForkServer(t, stator.Options{AllowedHosts: []string{"db.localhost"}})
 	s.want("", "CreateTable", forkTable, "Mine")
@@ -350,6 +354,24 @@ func TestForksOverHTTP(t *testing.T) {
 	s.want("", "Scan", scanMine, "Fork: two not found", "Host", "two.localhost")
 	s.want("two", "Scan", scanMine, "Fork: two not found")
 	s.want("../one", "Scan", scanMine, "must be the name of a fork")
+	for _, path := range []string{"/fork/one", "/fork/one/", "/fork/ONE"} {
+		s.want(path, "Scan", scanMine, `"Count":2`)
+		s.want(path, "Scan", scanMine, `"Count":2`, "X-Stator-Fork", "one")
+		s.want(path, "Scan", scanMine, "different forks", "X-Stator-Fork", "two")
+		s.want(path, "Scan", scanMine, "different forks", "Host", "two.localhost")
+	}
+	s.want("/fork/two", "Scan", scanMine, "Fork: two not found")
+	s.want("/fork/", "Scan", scanMine, "must begin with the name of a fork")
+	s.want("/fork/a_b/", "Scan", scanMine, "must begin with the name of a fork")
+	for _, path := range []string{"/fork/one/fork/one", "/fork/one/other", "/fork"} {
+		s.want(path, "Scan", scanMine, "UnknownOperationException")
+	}
+	for path, want := range map[string]string{"/fork/one": "healthy: dynamodb", "/fork/one/readyz": "", "/fork/one/metrics": "stator_", "/fork/two/": "Fork: two not found"} {
+		if got := s.get(path); !strings.Contains(got, want) || strings.Contains(got, "Exception") {
+			t.Errorf("GET %s: %.200s, want %s", path, got, want)
+		}
+	}
+	s.want("", "Scan", scanMine, "must be the name of a fork", "X-Stator-Fork", "")
 	s.want("", "Stator.CreateFork", `{"ForkName":"a/b"}`, "must have letters, digits and hyphens only")
 	s.want("", "Stator.CreateFork", `{"ForkName":"-a"}`, "must have letters, digits and hyphens only")
 	s.want("", "Scan", scanMine, "requests from pages of other sites", "Host", "one.localhost:8000", "Origin", "http://two.localhost:8000")
@@ -365,17 +387,59 @@ func TestForksOverHTTP(t *testing.T) {
 	s.want("child", "Stator.CreateAccessKey", "", "has the access keys and principals of its server")
 }
 
-// A server without forks does not read the header.
+// get sends a GET request without a signature.
+func (s *forkServer) get(path string, headers ...string) string {
+	s.Helper()
+	r := httptest.NewRequestWithContext(s.Context(), http.MethodGet, "http://127.0.0.1:8000"+path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// A header that is sent twice is rejected, since it could name two forks.
+func TestRepeatedForkHeader(t *testing.T) {
+	s := newForkServer(t, stator.Options{Console: stator.ConsoleRead})
+	s.want("", "Stator.CreateFork", `{"ForkName":"one"}`, "one")
+	for _, path := range []string{"/", "/console/"} {
+		if got := s.get(path, "X-Stator-Fork", "one", "X-Stator-Fork", "one"); !strings.Contains(got, "must be the name of a fork, once") {
+			t.Errorf("GET %s: %.200s", path, got)
+		}
+	}
+}
+
+// Patterns of --allow-host do not make the names of forks those of the server itself.
+func TestForksWithHostPatterns(t *testing.T) {
+	for _, pattern := range []string{"*", "*.localhost"} {
+		s := newForkServer(t, stator.Options{AllowedHosts: []string{pattern, "DB.localhost"}})
+		s.want("", "ListTables", "", "Fork: one not found", "Host", "one.localhost:8000")
+		s.want("", "ListTables", "", `"TableNames":[]`, "Host", "db.localhost:8000")
+	}
+}
+
+// A request for a fork does not reach a database without forks: it could be one that tests must
+// not change.
 func TestNoForks(t *testing.T) {
 	db, err := stator.Open(t.Context(), stator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	s := &forkServer{t, db.Handler()}
 	s.want("", "Stator.CreateFork", "", "makes no forks")
-	s.want("one", "ListTables", "", `"TableNames":[]`)
 	s.want("", "ListTables", "", `"TableNames":[]`, "Host", "one.localhost")
+	fork := &forkServer{t, statortest.ForkDB(t, db).Handler()}
+	for _, s := range []*forkServer{s, fork} {
+		s.want("one", "ListTables", "", "Fork: one not found: no forks can be reached here")
+		s.want("/fork/one", "ListTables", "", "Fork: one not found: no forks can be reached here")
+		s.want("", "ListTables", "", "must be the name of a fork", "X-Stator-Fork", "")
+		if got := s.get("/", "X-Stator-Fork", "one"); !strings.Contains(got, "Fork: one not found") {
+			t.Errorf("a health check of a fork: %s", got)
+		}
+	}
+	s.want("", "ListTables", "", `"TableNames":[]`)
 }
 
 func TestForkLimits(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 // fork and not in base, and is dropped when the test ends; tests with forks of their own may run
 // in parallel.
 //
+// A test of a program that runs as a process of its own makes a fork of a server instead, with stator
+// fork create or the operation Stator.CreateFork, and gives the program the endpoint URL of the fork:
+// that of the server with the path /fork/NAME. See docs/forks.md.
+//
 // A program's tests often share one base, which TestMain opens, fills by a Client, and closes
 // after all tests.
 func Fork(t testing.TB, base *stator.DB) *dynamodb.Client {

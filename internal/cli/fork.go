@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -120,10 +120,11 @@ func forkCommand() *cobra.Command {
 		Short: "Make, list and delete forks of a running server",
 		Long: `Make, list and delete forks of a running server: databases of their own that begin with all
 that the server has, in milliseconds whatever the size of that. Requests reach a fork by
-the header X-Stator-Fork, or by the host name NAME.localhost:
+the path /fork/NAME of the endpoint URL, the header X-Stator-Fork, or the host name
+NAME.localhost:
 
   stator fork create test1 --endpoint http://127.0.0.1:8000
-  curl http://test1.localhost:8000/
+  aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000/fork/test1
 
 What is written to a fork is kept in memory, and is dropped with the fork: by
 stator fork delete, or after a time without requests (stator serve --fork-idle).`,
@@ -147,10 +148,16 @@ func forkCreateCommand() *cobra.Command {
 			if snapshot != "" {
 				in["SnapshotName"] = snapshot
 			}
-			var reply api.CreateForkReply
+			var reply createdFork
+			asJSON := f.json
+			f.json = false // it has the endpoint, too, which the server does not know
 			return f.send(cmd, "make a fork", "CreateFork", in, &reply, func() error {
 				name := reply.Fork.ForkName
-				fmt.Fprintf(cmd.ErrOrStderr(), "reached by the header %s: %s, or at %s\n", server.ForkHeader, name, hostOfFork(f.endpoint, name))
+				reply.Endpoint = endpointOfFork(f.endpoint, name)
+				if asJSON {
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(reply)
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "endpoint URL: %s\n", reply.Endpoint)
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), name)
 				return err
 			})
@@ -162,17 +169,18 @@ func forkCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// hostOfFork returns the URL of a fork by its host name.
-func hostOfFork(endpoint, name string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return endpoint
+// createdFork is what stator fork create prints as JSON.
+type createdFork struct {
+	api.CreateForkReply
+	Endpoint string // the URL that clients of the fork have
+}
+
+// endpointOfFork returns the URL of a fork at a server, or at the server of another fork.
+func endpointOfFork(endpoint, name string) string {
+	if before, _, of := strings.Cut(endpoint, server.ForkPath); of {
+		endpoint = before
 	}
-	port := u.Port()
-	if u.Host = name + ".localhost"; port != "" {
-		u.Host += ":" + port
-	}
-	return u.String()
+	return strings.TrimRight(endpoint, "/") + server.ForkPath + name
 }
 
 func forkListCommand() *cobra.Command {

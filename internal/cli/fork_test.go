@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,11 +22,14 @@ func TestForkCommands(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"fork create One", 0, "one\nreached by the header X-Stator-Fork: one, or at http://one.localhost:"},
+		{"fork create One", 0, "one\nendpoint URL: " + server.URL + "/fork/one\n"},
 		{"fork create one", 1, "cannot make a fork on"},
 		{"fork create a/b", 1, "letters, digits and hyphens"},
 		{"fork create child --fork one --json", 0, `"ForkOf":"one"`},
 		{"fork create a b", 2, "at most one name"},
+		{"fork create json --fork one --json", 0, `"Endpoint":"` + server.URL + `/fork/json"}`},
+		{"fork create grandchild --endpoint " + server.URL + "/fork/child --json", 0, `"ForkOf":"child"`},
+		{"fork delete grandchild", 0, "deleted"},
 		{"fork list", 0, "child  one  0 B"},
 		{"fork list --json", 0, `"ForkName":"child"`},
 		{"fork delete child", 0, "deleted fork child\n"},
@@ -42,7 +46,11 @@ func TestForkCommands(t *testing.T) {
 		{"fork create of-snapshot --fork one --snapshot loaded", 0, "of-snapshot\n"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
-			code, stdout, stderr := runStator(t, append(strings.Fields(c.command), "--endpoint", server.URL)...)
+			args := strings.Fields(c.command)
+			if !slices.Contains(args, "--endpoint") {
+				args = append(args, "--endpoint", server.URL)
+			}
+			code, stdout, stderr := runStator(t, args...)
 			if code != c.code || !strings.Contains(stdout+stderr, c.want) {
 				t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 			}

@@ -104,6 +104,16 @@ func TestLocalDatabases(t *testing.T) {
 	}
 }
 
+// A request for a fork does not reach the database of the signer.
+func TestLocalHasNoForks(t *testing.T) {
+	url, _ := startLocal(t, "-inMemory")
+	for _, path := range []string{"/fork/one", "/fork/one/"} {
+		if reply := localSend(t, url+path, "one", "eu-west-1", "ListTables", "{}"); !strings.Contains(reply, "Fork: one not found") {
+			t.Errorf("%s: %s", path, reply)
+		}
+	}
+}
+
 // A name of an access key cannot reach another folder.
 func TestLocalAccessKeys(t *testing.T) {
 	dir := t.TempDir()

@@ -52,6 +52,9 @@ func (s *BySigner) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case fromForeignPage(r) && !origins(s.Origins).allows(string(r.Header("Origin"))):
 		a.ID = newID()
 		rejectForeignPage(a)
+	case namesFork(r):
+		_, _, err := front.acquire(ctx, r)
+		s.fault(r, a, err)
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		s.read(ctx, r, a)
 	case err != nil:

@@ -37,8 +37,8 @@ func (h *Handler) serveConsole(w http.ResponseWriter, r *http.Request) bool {
 		r = r.WithContext(console.MarkSecure(r.Context()))
 	}
 	serve := h.console
-	if h.forks != nil && h.acceptsHost(r.Host) {
-		fork, err := h.acquire(r.Context(), []byte(r.Header.Get(ForkHeader)), r.Host)
+	if named := door.Received("", r.Host, false, r.Header); (h.forks != nil || namesFork(named)) && h.acceptsHost(r.Host) {
+		fork, _, err := h.acquire(r.Context(), named)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,8 +18,14 @@ import (
 	"github.com/stator-db/stator/internal/store/overlay"
 )
 
-// ForkHeader names the fork that a request is for. The host name NAME.localhost does so too.
-const ForkHeader = "X-Stator-Fork"
+// ForkHeader names the fork that a request is for. The host name NAME.localhost and paths below
+// ForkPath and the name do so too.
+const (
+	ForkHeader = "X-Stator-Fork"
+	ForkPath   = "/fork/"
+)
+
+var forkHeader = []byte(ForkHeader)
 
 // Forks finds the databases that requests are for, other than the one that the handler was
 // made with.
@@ -76,28 +83,56 @@ func (h *Handler) WithForks(f Forks) *Handler {
 	return &with
 }
 
-// forkNamed returns the name of the fork that a request is for; empty for none. Public names of
-// the server that are below localhost, which the operator has listed, name no fork.
-func (h *Handler) forkNamed(header []byte, host string) (string, error) {
-	name := ""
-	if strings.Contains(host, ".") && !isIPv4(host) {
-		full := hostName(host)
-		label, below := strings.CutSuffix(full, ".localhost")
-		if below && !strings.Contains(label, ".") && !h.isNamed(full) {
-			name = label
+// namesFork reports whether a request names a fork by its header or its path, which have no other
+// meaning.
+func namesFork(r *door.Request) bool {
+	_, _, ok := r.HeaderAt(forkHeader, 0)
+	return ok || strings.HasPrefix(r.Path, ForkPath)
+}
+
+// forkNamed returns the name of the fork that a request is for, which is empty for none, and the
+// path that the fork sees.
+func (h *Handler) forkNamed(r *door.Request) (name, path string, err error) {
+	name, path = h.forkOfHost(r.Host), r.Path
+	if below, ok := strings.CutPrefix(r.Path, ForkPath); ok {
+		label, rest, _ := strings.Cut(below, "/")
+		given, ok := ops.ForkName(label)
+		switch {
+		case !ok:
+			return "", "", apierror.Validation("The path after %s must begin with the name of a fork: letters, digits and hyphens", ForkPath)
+		case name != "" && name != given:
+			return "", "", apierror.Validation("The path and the host name are of different forks")
 		}
+		name, path = given, "/"+rest
 	}
-	if len(header) == 0 {
-		return name, nil
+	header, next, ok := r.HeaderAt(forkHeader, 0)
+	if !ok {
+		return name, path, nil
 	}
+	_, _, repeated := r.HeaderAt(forkHeader, next)
 	given, ok := ops.ForkName(string(header[:min(len(header), 256)]))
 	switch {
-	case !ok:
-		return "", apierror.Validation("The header %s must be the name of a fork: letters, digits and hyphens", ForkHeader)
+	case !ok || repeated:
+		return "", "", apierror.Validation("The header %s must be the name of a fork, once: letters, digits and hyphens", ForkHeader)
 	case name != "" && name != given:
-		return "", apierror.Validation("The header %s and the host name are of different forks", ForkHeader)
+		return "", "", apierror.Validation("The header %s and the path or the host name are of different forks", ForkHeader)
 	}
-	return given, nil
+	return given, path, nil
+}
+
+// forkOfHost returns the name of a fork in the Host of a request; empty for none. Names below
+// localhost that the operator has listed are those of the server. Patterns of the operator, such as
+// all names, list none.
+func (h *Handler) forkOfHost(host string) string {
+	if h.forks == nil || !strings.Contains(host, ".") || isIPv4(host) {
+		return ""
+	}
+	full := hostName(host)
+	label, below := strings.CutSuffix(full, ".localhost")
+	if !below || strings.Contains(label, ".") || slices.Contains(h.hosts, full) {
+		return ""
+	}
+	return label
 }
 
 // isIPv4 reports whether a Host begins with a digit and so does its last label: most requests
@@ -107,18 +142,28 @@ func isIPv4(host string) bool {
 	return host[0] >= '0' && host[0] <= '9' && last != "" && last[0] >= '0' && last[0] <= '9'
 }
 
-// acquire returns the fork that a request is for; nil if it is for the handler's own database.
-func (h *Handler) acquire(ctx context.Context, header []byte, host string) (Fork, error) {
-	name, err := h.forkNamed(header, host)
+// acquire returns the fork that a request is for, and the path that it sees. The fork is nil if the
+// request is for the handler's own database.
+func (h *Handler) acquire(ctx context.Context, r *door.Request) (Fork, string, error) {
+	name, path, err := h.forkNamed(r)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return h.forks.Acquire(ctx, name)
+	if h.forks == nil {
+		return nil, "", noForks(name)
+	}
+	fork, err := h.forks.Acquire(ctx, name)
+	return fork, path, err
+}
+
+// noForks is the error of a request for a fork of a database that has none.
+func noForks(name string) error {
+	return apierror.NotFound("Requested resource not found: Fork: %s not found: no forks can be reached here; stator serve --forks allows them", name)
 }
 
 // answerFork answers a request for the database that it names.
 func (h *Handler) answerFork(ctx context.Context, r *door.Request, a *door.Reply) {
-	fork, err := h.acquire(ctx, r.Header(ForkHeader), r.Host)
+	fork, path, err := h.acquire(ctx, r)
 	switch {
 	case err != nil:
 		h.noFork(ctx, r, a, err)
@@ -127,6 +172,7 @@ func (h *Handler) answerFork(ctx context.Context, r *door.Request, a *door.Reply
 		h.answer(ctx, r, a)
 		return
 	}
+	r.Path = path // signatures are of EscapedPath
 	streams := false
 	defer func() {
 		if !streams {

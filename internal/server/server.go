@@ -154,7 +154,7 @@ func (h *Handler) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case h.origins.preflight(r, a):
 	case fromForeignPage(r) && !h.origins.share(r, a):
 		rejectForeignPage(a)
-	case h.forks != nil:
+	case h.forks != nil || namesFork(r):
 		h.answerFork(ctx, r, a)
 	default:
 		h.answer(ctx, r, a)
