@@ -311,6 +311,9 @@ func describeLocal(name string, row []sqlite.Value) (localTable, error) {
 	if err := json.Unmarshal(textOf(row[1]), &info); err != nil {
 		return localTable{}, fmt.Errorf("read its description: %w", err)
 	}
+	if slices.ContainsFunc(slices.Concat(info.LSIList, info.GSIList), func(x map[string]any) bool { return x == nil }) {
+		return localTable{}, fmt.Errorf("%w: an index has no description", sqlite.ErrCorrupt)
+	}
 	var key []any
 	for _, e := range info.SQLiteIndex[""] {
 		var a attribute

@@ -123,6 +123,11 @@ func parseLocal(args []string) (*localFlags, error) {
 	case f.optimize && f.dbPath == "":
 		return nil, errors.New("-optimizeDbBeforeStartup requires -dbPath, the folder of the data")
 	}
+	for _, site := range f.origins() {
+		if err := server.CheckOrigin(site); err != nil {
+			return nil, fmt.Errorf("-cors: %w", err)
+		}
+	}
 	if f.dbPath == "" {
 		f.dbPath = "."
 	}
@@ -178,7 +183,7 @@ func (f *localFlags) serve(ctx context.Context, stdout, stderr io.Writer) error 
 	}
 	defer listener.Close()
 	databases := &localDatabases{flags: f, log: log, open: make(map[string]*localDatabase)}
-	handler := &server.BySigner{Origins: f.origins(), Handler: databases.handler, All: databases.all, Log: log}
+	handler := &server.BySigner{Origins: f.origins(), Handler: databases.handler, Shared: f.sharedDB, All: databases.all, Log: log}
 	web := webServer(handler, log)
 	front := door.New(handler, web, log)
 	front.LimitConns(process.DivideFiles().Connections)
@@ -223,8 +228,9 @@ type localDatabases struct {
 	flags *localFlags
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	open map[string]*localDatabase
+	mu     sync.Mutex
+	open   map[string]*localDatabase
+	closed bool // no more are opened
 }
 
 type localDatabase struct {
@@ -258,6 +264,10 @@ func isAlphanumeric(s string) bool {
 // database opens the database of a name, unless it is open.
 func (d *localDatabases) database(ctx context.Context, name string) (http.Handler, error) {
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, errLocalClosed
+	}
 	one := d.open[name]
 	if one == nil {
 		if len(d.open) >= maxLocalDatabases {
@@ -271,8 +281,11 @@ func (d *localDatabases) database(ctx context.Context, name string) (http.Handle
 	one.once.Do(func() {
 		db, err := d.openDatabase(ctx, name)
 		d.mu.Lock()
+		defer d.mu.Unlock()
+		if err == nil && d.closed { // close did not see it
+			db, err = nil, errors.Join(errLocalClosed, db.Close())
+		}
 		one.db, one.err = db, err
-		d.mu.Unlock()
 	})
 	if one.err != nil {
 		d.mu.Lock()
@@ -284,6 +297,8 @@ func (d *localDatabases) database(ctx context.Context, name string) (http.Handle
 	}
 	return one.db.Handler(), nil
 }
+
+var errLocalClosed = errors.New("the server is stopping")
 
 // openDatabase opens a database.
 func (d *localDatabases) openDatabase(ctx context.Context, name string) (*stator.DB, error) {
@@ -324,8 +339,11 @@ func (d *localDatabases) all() (handlers []http.Handler) {
 	return handlers
 }
 
-// close closes all databases. No requests are in flight.
+// close closes all databases, those too that are being opened. No requests are in flight in others.
 func (d *localDatabases) close() (err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
 	for name, one := range d.open {
 		if one.db != nil {
 			if closeErr := one.db.Close(); closeErr != nil {

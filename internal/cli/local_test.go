@@ -3,13 +3,19 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/stator-db/stator/internal/sqlite"
 )
 
 // startLocal runs stator local until the test ends, and returns its URL. stop ends it before.
@@ -104,6 +110,69 @@ func TestLocalDatabases(t *testing.T) {
 	}
 }
 
+// With -sharedDb the paths besides the API are those of the one database; without it, there is
+// more than one.
+func TestLocalPaths(t *testing.T) {
+	shared, _ := startLocal(t, "-inMemory", "-sharedDb")
+	separate, _ := startLocal(t, "-inMemory")
+	for path, reached := range map[string]int{"/metrics": http.StatusOK, "/shapes": http.StatusBadRequest, "/backups": http.StatusBadRequest} { // two are signed
+		for url, want := range map[string]int{shared: reached, separate: http.StatusNotFound} {
+			if status, text := localGet(t, url+path); status != want {
+				t.Errorf("%s: %d, %.200s, want %d", path, status, text, want)
+			}
+		}
+	}
+	for _, url := range []string{shared, separate} {
+		if status, text := localGet(t, url); status != http.StatusOK || text != "healthy: dynamodb\n" {
+			t.Errorf("the health check: %d, %s", status, text)
+		}
+	}
+}
+
+func localGet(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	read, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, string(read)
+}
+
+// No database is opened after close, which would never be closed.
+func TestLocalClose(t *testing.T) {
+	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), open: make(map[string]*localDatabase)}
+	var opening sync.WaitGroup
+	for i := range 4 {
+		opening.Go(func() { _, _ = d.database(t.Context(), strconv.Itoa(i)) })
+	}
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	opening.Wait()
+	if _, err := d.database(t.Context(), "late"); !errors.Is(err, errLocalClosed) {
+		t.Errorf("opened after close: %v", err)
+	}
+}
+
+// A description of a table without one of an index is damaged.
+func TestImportLocalIndex(t *testing.T) {
+	for _, list := range []string{"GSIList", "LSIList"} {
+		row := []sqlite.Value{nil, []byte(`{"` + list + `":[null]}`), int64(0), int64(1), int64(1), []byte("false")}
+		if _, err := describeLocal("Orders", append(row, make([]sqlite.Value, 8)...)); !errors.Is(err, sqlite.ErrCorrupt) {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}
+
 // A request for a fork does not reach the database of the signer.
 func TestLocalHasNoForks(t *testing.T) {
 	url, _ := startLocal(t, "-inMemory")
@@ -178,6 +247,12 @@ func TestLocalOptions(t *testing.T) {
 		{"-optimizeDbBeforeStartup", "requires -dbPath"},
 		{"-port 70000", "-port is 70000"},
 		{"-port abc", "invalid value"},
+		{"-cors http://localhost:3000,", "has no name"},
+		{"-cors https://", "has no name"},
+		{"-cors http://localhost:3000/app", "browsers send no paths"},
+		{"-cors https://*", "* alone is for all sites"},
+		{"-cors *example.org", "* alone is for all sites"},
+		{"-cors https://a.*.org", "* alone is for all sites"},
 		{"-foo", "-foo"},
 		{"extra", `"extra" is not an option`},
 	} {

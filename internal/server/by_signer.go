@@ -22,6 +22,10 @@ type BySigner struct {
 	// *apierror.Error is the reply.
 	Handler func(ctx context.Context, accessKey, region string) (http.Handler, error)
 
+	// Shared says that Handler returns the same handler for all, which answers requests without a
+	// signer, too, such as those for its metrics.
+	Shared bool
+
 	// All returns the handlers that exist, for health checks.
 	All func() []http.Handler
 
@@ -55,18 +59,25 @@ func (s *BySigner) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case namesFork(r):
 		_, _, err := front.acquire(ctx, r)
 		s.fault(r, a, err)
+	case s.Shared && r.Method != http.MethodPost:
+		s.handle(ctx, r, a, auth.Signer{})
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		s.read(ctx, r, a)
 	case err != nil:
 		s.fault(r, a, err)
 	default:
-		handler, err := s.Handler(ctx, string(signer.AccessKey), signer.Region)
-		if err != nil {
-			s.fault(r, a, err)
-			return
-		}
-		handler.(*Handler).Answer(ctx, r, a)
+		s.handle(ctx, r, a, signer)
 	}
+}
+
+// handle answers a request with the handler of a signer.
+func (s *BySigner) handle(ctx context.Context, r *door.Request, a *door.Reply, signer auth.Signer) {
+	handler, err := s.Handler(ctx, string(signer.AccessKey), signer.Region)
+	if err != nil {
+		s.fault(r, a, err)
+		return
+	}
+	handler.(*Handler).Answer(ctx, r, a)
 }
 
 // read answers a request without a body: health checks are those of all handlers. Anything else is of

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -19,6 +20,27 @@ func (h *Handler) AllowOrigins(sites []string) *Handler {
 	return &allowed
 }
 
+// CheckOrigin returns the error of a site of AllowOrigins that no origin can match.
+func CheckOrigin(site string) error {
+	scheme, host, hasScheme := strings.Cut(site, "://")
+	if !hasScheme {
+		scheme, host = "http", scheme
+	}
+	host = strings.TrimRight(host, "/")
+	below, wild := strings.CutPrefix(host, "*")
+	switch {
+	case site == "*":
+		return nil
+	case host == "" || scheme == "":
+		return fmt.Errorf("%q is not a web site: it has no name; for example http://localhost:3000", site)
+	case strings.ContainsAny(host, "/?#@ "):
+		return fmt.Errorf("%q is not a web site: it must have a scheme and a name, and nothing after them, as browsers send no paths; for example http://localhost:3000", site)
+	case wild && (len(below) < 2 || below[0] != '.') || strings.Contains(below, "*"):
+		return fmt.Errorf("%q is not a web site: the name may begin with \"*.\" for all names below one, such as https://*.example.org; * alone is for all sites", site)
+	}
+	return nil
+}
+
 // allows reports whether an origin, as a browser sends it, is one of the sites.
 func (o origins) allows(origin string) bool {
 	scheme, host, _ := strings.Cut(strings.ToLower(origin), "://")
@@ -29,8 +51,10 @@ func (o origins) allows(origin string) bool {
 		}
 		below, wild := strings.CutPrefix(want, "*")
 		switch {
-		case site == "*",
-			scheme == wantScheme && want == host,
+		case site == "*":
+			return true
+		case host == "" || want == "": // null, the origin of files and sandboxes, is only one of all
+		case scheme == wantScheme && want == host,
 			scheme == wantScheme && wild && strings.HasPrefix(below, ".") && strings.HasSuffix(host, below):
 			return true
 		}
