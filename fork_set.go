@@ -125,8 +125,7 @@ func (s *forkSet) dropUnused(ctx context.Context) {
 			slots := slices.Collect(maps.Values(s.forks))
 			s.mu.RUnlock()
 			for _, slot := range slots {
-				if why := slot.unused(now); why != "" {
-					s.drop(slot)
+				if why := s.dropIf(slot, func() string { return slot.unused(now) }); why != "" {
 					s.db.log.Info("a fork was dropped", "fork", slot.name, "because", why)
 				}
 			}
@@ -134,10 +133,8 @@ func (s *forkSet) dropUnused(ctx context.Context) {
 	}
 }
 
-// unused returns why a fork is to be dropped; empty if it is not.
+// unused returns why a fork is to be dropped; empty if it is not. f.mu must be held.
 func (f *forkSlot) unused(now time.Time) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	switch {
 	case now.Sub(f.created) >= f.set.o.Lifetime:
 		return "it has reached the longest lifetime"
@@ -149,10 +146,18 @@ func (f *forkSlot) unused(now time.Time) string {
 
 // drop removes a fork with its snapshots. Requests in progress are answered.
 func (s *forkSet) drop(f *forkSlot) (dropped bool) {
+	return s.dropIf(f, func() string { return "it was deleted" }) != ""
+}
+
+// dropIf is drop if there is a reason, which it returns. No request begins in between.
+func (s *forkSet) dropIf(f *forkSlot, reason func() string) (why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.dropped {
-		return false
+		return ""
+	}
+	if why = reason(); why == "" {
+		return ""
 	}
 	f.dropped = true
 	s.mu.Lock()
@@ -169,7 +174,7 @@ func (s *forkSet) drop(f *forkSlot) (dropped bool) {
 	if f.current != nil {
 		f.current.leave()
 	}
-	return true
+	return why
 }
 
 // leave closes a state when no request uses it any more. slot.mu must be held.
@@ -292,7 +297,7 @@ func (f *forkSlot) forkEngine(ctx context.Context, o overlay.Options) (*overlay.
 
 // overlay returns the options of a fork that a request makes.
 func (s *forkSet) overlay() overlay.Options {
-	return overlay.Options{Now: s.db.options.Now, MaxBytes: s.o.Bytes, Budget: s.budget}
+	return overlay.Options{Now: s.db.db.Now, MaxBytes: s.o.Bytes, Budget: s.budget}
 }
 
 // reserve counts one more fork or snapshot.
@@ -481,6 +486,8 @@ func (f *forkSlot) rewindable() error {
 		return forkFailed(overlay.ErrManyServers)
 	case o.Dir != "":
 		return apierror.Validation("This server keeps its data in a folder, and cannot be rewound: a rewind would have to survive a crash. Make a fork, which can be rewound (stator fork create, then --fork), restore tables to a point in time, or serve with --in-memory")
+	case o.Backups != "" || len(o.Buckets) > 0:
+		return apierror.Validation("A server with a location of backups or with buckets cannot be rewound, as what it stored there would remain. Make a fork, which can be rewound (stator fork create, then --fork)")
 	case len(o.Triggers) > 0 || o.Cache != nil || o.BackupEvery > 0 || f.set.db.dax.Load() != nil || o.Access != nil && o.Access.inDatabase:
 		return apierror.Validation("A server with triggers, a cache, a port for DAX, scheduled backups, or keys or policies in the database cannot be rewound, as they would continue with what was before. Make a fork, which can be rewound (stator fork create, then --fork)")
 	}
@@ -515,12 +522,18 @@ func (f *forkSlot) Rewind(ctx context.Context, name string) (ops.Snapshot, error
 	if o.After, err = before.Horizon(ctx); err != nil {
 		return ops.Snapshot{}, err
 	}
+	restore := func() {}
+	if f.current != nil { // what it has is dropped, and its memory is that of the next state
+		restore = f.current.engine.Uncharge()
+	}
 	engine, err := overlay.Fork(ctx, kept.engine, o)
 	if err != nil {
+		restore()
 		return ops.Snapshot{}, err
 	}
 	state := &forkState{slot: f, engine: engine}
 	if err := state.open(ctx); err != nil {
+		restore()
 		return ops.Snapshot{}, err
 	}
 	if f.current != nil {

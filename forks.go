@@ -51,7 +51,7 @@ func (o ForkOptions) withDefaults() ForkOptions {
 // backups: nothing that it does is seen outside. A database on a cluster cannot be forked. All
 // forks must be closed before the database.
 func (d *DB) Fork(ctx context.Context) (*DB, error) {
-	engine, err := d.forkEngine(ctx, overlay.Options{Now: d.options.Now})
+	engine, err := d.forkEngine(ctx, overlay.Options{Now: d.db.Now})
 	if err != nil {
 		return nil, forkFailed(err)
 	}
@@ -116,7 +116,11 @@ func (d *DB) openFork(ctx context.Context, engine store.Engine, forks ops.Forks)
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	f.scaling = autoscaling.Open(ctx, opened, autoscaling.Options{Log: o.Log, Consumed: opened.Consumed})
-	f.service = ops.New(ops.Parts{DB: opened, Forks: forks, Backups: f.backups, Transfers: f.transfers, Scaling: f.scaling, DAX: f.shownDAXPort})
+	parts := ops.Parts{DB: opened, Forks: forks, Backups: f.backups, Transfers: f.transfers, Scaling: f.scaling, DAX: f.shownDAXPort}
+	if forks != nil && forks.Fork() == "" { // the server itself, which was rewound
+		parts.Faults, parts.TestClock = d.faults, d.options.settableClock()
+	}
+	f.service = ops.New(parts)
 	database := server.NewDatabase(f.service)
 	f.direct, f.handler = database.Handler(d.direct.(*server.Handler)), database.Handler(d.handler.(*server.Handler))
 	return f, database, nil

@@ -54,3 +54,35 @@ func TestAccessOfForks(t *testing.T) {
 		}
 	}
 }
+
+// No request begins between the decision to drop a fork and the drop.
+func TestDropDecides(t *testing.T) {
+	db, err := Open(t.Context(), Options{Forks: &ForkOptions{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.forks.main.Create(t.Context(), "one", ""); err != nil {
+		t.Fatal(err)
+	}
+	fork := db.forks.forks["one"]
+	locked := func() bool {
+		free := fork.mu.TryLock()
+		if free {
+			fork.mu.Unlock()
+		}
+		return !free
+	}
+	if why := db.forks.dropIf(fork, func() string { return "" }); why != "" || fork.dropped {
+		t.Errorf("dropped for no reason: %s", why)
+	}
+	why := db.forks.dropIf(fork, func() string {
+		if !locked() {
+			t.Error("requests can begin")
+		}
+		return "unused"
+	})
+	if why != "unused" || !fork.dropped {
+		t.Errorf("dropped: %v, %s", fork.dropped, why)
+	}
+}

@@ -468,6 +468,52 @@ func TestForkLimits(t *testing.T) {
 	s.want("", "PutItem", large("2"), "{}")
 }
 
+// Forks follow the test clock of their database, and a rewound server keeps it and its faults.
+func TestClockOfForks(t *testing.T) {
+	clock := stator.NewTestClock(time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC))
+	s := newForkServer(t, stator.Options{TestClock: clock, TestClockRequests: true, AllowFaults: true})
+	s.want("", "CreateTable", forkTable, "Mine")
+	s.want("", "Stator.CreateSnapshot", `{"SnapshotName":"s"}`, "s")
+	s.want("", "Stator.Rewind", `{"SnapshotName":"s"}`, "s")
+	s.want("", "Stator.AdvanceClock", `{"Seconds":60}`, fmt.Sprintf(`{"Time":%d.000,"Mode":"frozen"}`, clock.Now().Unix()+60))
+	s.want("", "Stator.SetFaults", `{"Plan":"faults: []"}`, `"Rules":0`)
+	s.want("", "Stator.CreateFork", `{"ForkName":"f"}`, "f")
+	for _, fork := range []string{"", "f"} {
+		at := latest(s, fork)
+		s.want(fork, "PutItem", putMine("a"), "{}")
+		records := ""
+		for _, iterator := range at {
+			_, text := s.at(fork, "DynamoDBStreams_20120810.GetRecords", `{"ShardIterator":"`+iterator+`"}`)
+			records += text
+		}
+		if want := fmt.Sprintf(`"ApproximateCreationDateTime":%d`, clock.Now().Unix()); !strings.Contains(records, want) {
+			t.Errorf("at %q: %s, want %s", fork, records, want)
+		}
+	}
+}
+
+// A fork that has more than half of the memory of all forks can be rewound.
+func TestRewindOfALargeFork(t *testing.T) {
+	s := newForkServer(t, stator.Options{Forks: &stator.ForkOptions{AllBytes: 170_000}})
+	s.want("", "CreateTable", strings.Replace(forkTable, `"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"`, `"StreamEnabled":false`, 1), "Mine")
+	s.want("", "Stator.CreateFork", `{"ForkName":"f"}`, "f")
+	s.want("f", "PutItem", `{"TableName":"Mine","Item":{"id":{"S":"1"},"v":{"S":"`+strings.Repeat("v", 60_000)+`"}}}`, "{}")
+	s.want("f", "Stator.CreateSnapshot", `{"SnapshotName":"s"}`, `"SnapshotName":"s"`)
+	for range 3 {
+		s.want("f", "PutItem", putMine("2"), "{}")
+		s.want("f", "Stator.Rewind", `{"SnapshotName":"s"}`, `"SnapshotName":"s"`)
+		s.want("f", "Scan", scanMine, `"Count":1`)
+	}
+}
+
+// A server whose backups or exports would remain is not rewound.
+func TestRewindWithBackups(t *testing.T) {
+	for _, o := range []stator.Options{{Backups: t.TempDir()}, {Buckets: map[string]string{"b": t.TempDir()}}} {
+		s := newForkServer(t, o)
+		s.want("", "Stator.CreateSnapshot", `{"SnapshotName":"s"}`, "location of backups or with buckets cannot be rewound")
+	}
+}
+
 // Forks are dropped when they are not used, and at the end of their lifetime in any case.
 func TestForksAreDropped(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ type Engine struct {
 	budget   *Budget
 
 	inherited int64 // bytes of the first state
-	uncharged int64 // those of them that the budget is not charged with
+	uncharged int64 // those that the budget is not charged with; guarded by writing
 
 	gate     *latch.Gate
 	latches  func() *latch.Set // made by the first Update
@@ -116,15 +116,37 @@ func (e *Engine) fork(ctx context.Context, o Options) (*Engine, error) {
 	child := newEngine(e.base, s, e.inFlight.Newest(), o)
 	// What both share is charged twice, since either may keep it alive alone. What has no
 	// bound in the parent has none in the child.
+	child.uncharged = s.bytes
 	if e.budget != nil {
-		if !o.Budget.take(s.bytes, false) {
+		child.uncharged = min(e.unchargedBytes(), s.bytes)
+		if !o.Budget.take(s.bytes-child.uncharged, false) {
 			return nil, errors.Join(&LimitError{MaxBytes: o.Budget.MaxBytes, All: true}, child.Close())
 		}
-		child.charged = s.bytes
-	} else {
-		child.uncharged = s.bytes
+		child.charged = s.bytes - child.uncharged
 	}
 	return child, nil
+}
+
+func (e *Engine) unchargedBytes() int64 {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	return e.uncharged
+}
+
+// Uncharge credits the budget with all that the engine was charged with, so that there is room for
+// the one that replaces it. The engine remains usable; charge takes the credit back.
+func (e *Engine) Uncharge() (charge func()) {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	credit, before := e.charged, e.uncharged
+	e.budget.release(credit)
+	e.charged, e.uncharged = 0, before+credit
+	return func() {
+		e.writing.Lock()
+		defer e.writing.Unlock()
+		e.budget.release(-credit)
+		e.charged, e.uncharged = e.charged+credit, before
+	}
 }
 
 func newEngine(b *base, s *layer, last store.Stamp, o Options) *Engine {
@@ -301,12 +323,16 @@ type Budget struct {
 // Used returns the memory of the open forks.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// take charges the budget, which may exceed its bound for an Update that frees space.
+// take charges the budget, which may exceed its bound by a part for an Update that frees space.
 func (b *Budget) take(size int64, freeing bool) bool {
 	if b == nil {
 		return true
 	}
-	if b.used.Add(size) <= b.MaxBytes || size <= 0 || freeing {
+	limit := b.MaxBytes
+	if freeing {
+		limit += limit / freeingPart
+	}
+	if b.used.Add(size) <= limit || size <= 0 {
 		return true
 	}
 	b.used.Add(-size)
@@ -325,6 +351,9 @@ type LimitError struct {
 	MaxBytes int64
 	All      bool // the bound is that of all forks
 }
+
+// Is makes the error a store.ErrFull, after which deletes are tried with store.Freeing.
+func (l *LimitError) Is(target error) bool { return target == store.ErrFull }
 
 func (l *LimitError) Error() string {
 	if l.All {

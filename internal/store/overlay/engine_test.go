@@ -230,6 +230,79 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A full fork takes deletes, up to a part beyond its bound and that of all forks.
+func TestFreeingUpdates(t *testing.T) {
+	ctx := context.Background()
+	base, budget := openBase(t), &Budget{MaxBytes: 1 << 10}
+	for i := range 100 {
+		set(t, base, fmt.Sprintf("k%02d", i), "1")
+	}
+	for name, e := range map[string]*Engine{"one fork": mustFork(t, base, Options{MaxBytes: 1 << 10}), "all forks": mustFork(t, base, Options{Budget: budget})} {
+		deleted, freed := 0, 0
+		var err error
+		for ; deleted < 100; deleted++ {
+			if err = update(ctx, e, fmt.Sprintf("k%02d", deleted), ""); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, store.ErrFull) {
+			t.Errorf("%s: after %d deletes: %v", name, deleted, err)
+		}
+		for ; deleted+freed < 100; freed++ {
+			if err = update(store.Freeing(ctx), e, fmt.Sprintf("k%02d", deleted+freed), ""); err != nil {
+				break
+			}
+		}
+		if freed == 0 || e.Bytes() > 1<<10+1<<7 || !errors.Is(err, store.ErrFull) {
+			t.Errorf("%s: %d deletes that free space, with %d bytes: %v", name, freed, e.Bytes(), err)
+		}
+	}
+}
+
+// What an engine without a bound has written is not charged to its forks, and not to forks of those.
+func TestUnchargedBytes(t *testing.T) {
+	budget := &Budget{MaxBytes: 1 << 10}
+	parent := mustFork(t, openBase(t), Options{})
+	set(t, parent, "a", string(make([]byte, 2<<10)))
+	child := mustFork(t, parent, Options{Budget: budget})
+	set(t, child, "b", "1")
+	one := budget.Used()
+	grandchild := mustFork(t, child, Options{Budget: budget})
+	if one == 0 || budget.Used() != 2*one {
+		t.Errorf("%d bytes are charged, then %d", one, budget.Used())
+	}
+	set(t, grandchild, "a", "")
+	for _, e := range []*Engine{grandchild, child} {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are used by closed forks", budget.Used())
+	}
+}
+
+// An engine that is replaced makes room, and takes it back if it is not.
+func TestUncharge(t *testing.T) {
+	budget := &Budget{MaxBytes: 1 << 10}
+	e := mustFork(t, openBase(t), Options{Budget: budget})
+	set(t, e, "a", string(make([]byte, 600)))
+	before := budget.Used()
+	charge := e.Uncharge()
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are used", budget.Used())
+	}
+	set(t, e, "b", "1")
+	charge()
+	if used := budget.Used(); used <= before || used != e.Bytes() {
+		t.Errorf("%d bytes are used, of %d", used, e.Bytes())
+	}
+	e.Uncharge()
+	if err := e.Close(); err != nil || budget.Used() != 0 {
+		t.Errorf("%d bytes are used by closed forks, %v", budget.Used(), err)
+	}
+}
+
 // The last of the forks that share a snapshot closes it, in any order.
 func TestSharedBase(t *testing.T) {
 	base := openBase(t)
