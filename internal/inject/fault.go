@@ -31,8 +31,8 @@ const (
 	DuplicateDelivery Fault = "duplicate-delivery" // a trigger gets a batch twice
 )
 
-// kind is what a fault may be injected into, and by which members its rules differ.
-type kind struct {
+// faultKind is what a fault may be injected into, and by which members its rules differ.
+type faultKind struct {
 	operations []string
 	// onRequest operations get the fault only from rules that name them.
 	onRequest []string
@@ -56,7 +56,7 @@ var (
 // trigger stands for the operation of delivering records to a trigger.
 const trigger = "Deliver"
 
-var kinds = map[Fault]kind{
+var kinds = map[Fault]faultKind{
 	Latency:           {operations: slices.Concat(items, streams), onRequest: tables, delay: true},
 	Throttle:          {operations: slices.Concat(reads, writes, transacts, []string{"ExecuteTransaction"}), onRequest: tables, rejects: true, as: true, exclusive: "reject"},
 	InternalError:     {operations: slices.Concat(items, streams), onRequest: tables, rejects: true, as: true, exclusive: "reject"},
@@ -83,7 +83,7 @@ func Faults() []Fault {
 }
 
 // takes reports whether an operation can have the fault, from a rule that names it or not.
-func (k *kind) takes(operation string, named bool) bool {
+func (k *faultKind) takes(operation string, named bool) bool {
 	return slices.Contains(k.operations, operation) || named && slices.Contains(k.onRequest, operation)
 }
 

@@ -199,7 +199,7 @@ func (in *Injector) count(r *Request, id uint64) *requests {
 }
 
 // applies reports whether a request matches a rule, before its share.
-func (in *Injector) applies(rule *Rule, k *kind, r *Request, id uint64, occurrence int, now time.Duration) bool {
+func (in *Injector) applies(rule *Rule, k *faultKind, r *Request, id uint64, occurrence int, now time.Duration) bool {
 	named := len(rule.Operations) > 0
 	switch {
 	case named && !slices.Contains(rule.Operations, r.Operation),

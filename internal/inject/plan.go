@@ -202,7 +202,7 @@ func Parse(name string, text []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%s: a second document is not allowed", name)
 	}
 	if len(file.Docs) == 1 && file.Docs[0].Body != nil {
-		refs := new(references)
+		refs := new(anchorFinder)
 		ast.Walk(refs, file.Docs[0].Body)
 		if refs.first != nil { // a few of them can stand for any number of rules
 			return nil, at(refs.first.GetToken(), errors.New("anchors and aliases are not allowed"))
@@ -269,10 +269,10 @@ func nestsDeeply(text []byte) bool {
 	return false
 }
 
-// references finds the first anchor or alias.
-type references struct{ first ast.Node }
+// anchorFinder finds the first anchor or alias.
+type anchorFinder struct{ first ast.Node }
 
-func (r *references) Visit(n ast.Node) ast.Visitor {
+func (r *anchorFinder) Visit(n ast.Node) ast.Visitor {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
 		if r.first == nil {
