@@ -162,7 +162,8 @@ func (d *DB) SplitShard(ctx context.Context, of *schema.Table, at uint64) (split
 }
 
 // dropKeptChanges removes the changes that were recorded for Faults.Lag only: those of earlier
-// writes would not follow from them.
+// writes would not follow from them. The changes of streams that were disabled remain: Trim removes
+// them when they can no longer be read.
 func (d *DB) dropKeptChanges(ctx context.Context) error {
 	names, _ := d.Tables("", math.MaxInt)
 	for _, name := range names {
@@ -170,8 +171,12 @@ func (d *DB) dropKeptChanges(ctx context.Context) error {
 		if !ok || t.Logs() {
 			continue
 		}
+		from := uint64(0)
+		for i := range t.Streams {
+			from = max(from, t.Streams[i].End)
+		}
 		for slot := range keyspace.Slots {
-			start, end := keyspace.ChangeSpan(t.ID, slot, 0, math.MaxUint64)
+			start, end := keyspace.ChangeSpan(t.ID, slot, from, math.MaxUint64)
 			if err := d.engine.DeleteRange(ctx, start, end); err != nil {
 				return err
 			}
