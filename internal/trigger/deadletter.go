@@ -26,7 +26,7 @@ type deadLetterFile struct {
 
 	mu         sync.RWMutex // held for reading, and exclusively for appending and removing
 	file       *os.File
-	generation int64 // how often letters were removed
+	generation int64 // how often letters were removed, or the file was opened again
 
 	counting sync.Mutex
 	counted  letterCount
@@ -40,6 +40,25 @@ func (d deadLetters) open(path string) (*deadLetterFile, error) {
 	if open := d[path]; open != nil {
 		return open, nil
 	}
+	file, err := openLetters(path)
+	if err != nil {
+		return nil, err
+	}
+	is, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	for _, open := range d { // by a link: a replay through one path would replace the file of the other
+		if other, err := open.file.Stat(); err == nil && os.SameFile(is, other) {
+			return open, file.Close()
+		}
+	}
+	d[path] = &deadLetterFile{path: path, file: file}
+	return d[path], nil
+}
+
+// openLetters opens the file at a path for appending, and creates it if there is none.
+func openLetters(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -47,8 +66,7 @@ func (d deadLetters) open(path string) (*deadLetterFile, error) {
 	if err := errors.Join(endLine(file), syncFolder(filepath.Dir(path))); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	d[path] = &deadLetterFile{path: path, file: file}
-	return d[path], nil
+	return file, nil
 }
 
 func (d deadLetters) close() (err error) {
@@ -56,6 +74,21 @@ func (d deadLetters) close() (err error) {
 		err = errors.Join(err, file.file.Close())
 	}
 	return err
+}
+
+// reopenLocked opens the file at the path again if it is not the one that is open. The caller holds mu.
+func (f *deadLetterFile) reopenLocked() error {
+	if replaced, err := f.isReplaced(); err != nil || !replaced {
+		return err
+	}
+	next, err := openLetters(f.path)
+	if err != nil {
+		return err
+	}
+	old := f.file
+	f.file = next
+	f.generation++
+	return old.Close()
 }
 
 // endLine ends a line that a crash or a full disk has truncated.
@@ -91,7 +124,7 @@ type deadLetter struct {
 	Record   json.RawMessage `json:"record"`
 }
 
-// append appends records. They are durable when it returns without an error; after
+// append appends records to the file at the path, also if it was moved or replaced. They are durable when it returns without an error; after
 // an error some may be, and are appended again.
 func (f *deadLetterFile) append(trigger string, now time.Time, reason string, attempts int, failure error, batch []*pendingRecord) error {
 	var lines []byte
@@ -108,6 +141,9 @@ func (f *deadLetterFile) append(trigger string, now time.Time, reason string, at
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.reopenLocked(); err != nil {
+		return err
+	}
 	if err := endLine(f.file); err != nil {
 		return err
 	}

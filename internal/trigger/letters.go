@@ -195,14 +195,21 @@ func (f *deadLetterFile) checkPlace() error {
 }
 
 func (f *deadLetterFile) checkPlaceLocked() error {
-	is, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	if at, err := os.Stat(f.path); err != nil || !os.SameFile(is, at) {
+	replaced, err := f.isReplaced()
+	if replaced {
 		return apierror.InUse("The dead-letter file %s was moved or replaced since the server opened it. Restart the server, or move the file back", f.path)
 	}
-	return nil
+	return err
+}
+
+// isReplaced reports whether the file at the path is not the one that is open. The caller holds mu.
+func (f *deadLetterFile) isReplaced() (bool, error) {
+	is, err := f.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	at, err := os.Stat(f.path)
+	return err != nil || !os.SameFile(is, at), nil
 }
 
 // remove removes the letters with some ids: it replaces the file by one without them. It returns
