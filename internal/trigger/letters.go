@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/stator-db/stator/internal/apierror"
 )
@@ -40,19 +41,48 @@ func idOf(line []byte) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// decode reports whether the line is a letter of a trigger, and decodes it.
-func (l *storedLetter) decode(trigger string) bool {
-	if !belongsTo(l.line, trigger) {
+// decode reports whether the line is a letter of an owner, and decodes it.
+func (l *storedLetter) decode(of letterOwner) bool {
+	if ownerOf(l.line) != of {
 		return false
 	}
 	l.deadLetter = deadLetter{}
-	return json.Unmarshal(l.line, &l.deadLetter) == nil && l.Trigger == trigger && len(l.Record) > 0
+	return json.Unmarshal(l.line, &l.deadLetter) == nil && l.Trigger == of.trigger && len(l.Record) > 0
 }
 
-// belongsTo reports whether a line begins as those of a trigger do.
-func belongsTo(line []byte, trigger string) bool {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"trigger":"`+trigger))
-	return ok && bytes.HasPrefix(rest, []byte(`"`))
+// letterOwner is the trigger that has given up a record, and the table of the record. A trigger has the letters
+// of its present table only: permissions for its letters are those for that table.
+type letterOwner struct{ trigger, table string }
+
+// ownerOf returns the owner of a letter; none of a line that is not one. Names need no escapes, and in
+// a record no other string follows this name: those of items are in objects with their types.
+func ownerOf(line []byte) letterOwner {
+	const maxName, maxTable = 64, 255
+	rest, ok := bytes.CutPrefix(line, []byte(`{"trigger":"`))
+	if !ok {
+		return letterOwner{}
+	}
+	name := upTo(rest, `"`, maxName)
+	_, rest, ok = bytes.Cut(rest, []byte(`"eventSourceARN":"`))
+	if !ok {
+		return letterOwner{}
+	}
+	arn := upTo(rest, `"`, maxTable+256)
+	_, resource, _ := strings.Cut(arn, ":table/")
+	table, _, ok := strings.Cut(resource, "/stream/")
+	if !ok {
+		return letterOwner{}
+	}
+	return letterOwner{name, table}
+}
+
+// upTo returns the text before an end; nothing if that is longer than a limit.
+func upTo(text []byte, end string, limit int) string {
+	before, _, ok := bytes.Cut(text[:min(len(text), limit+len(end))], []byte(end))
+	if !ok {
+		return ""
+	}
+	return string(before)
 }
 
 // scan calls fn for the complete lines from an offset on, until it returns false or at least limit
@@ -110,16 +140,16 @@ func scanLines(r io.Reader, fn func(line []byte, size int64) (more bool), ended 
 	}
 }
 
-// letterCount is how many letters the triggers have in the part of a file that was counted.
+// letterCount is how many letters there are of each owner in the part of a file that was counted.
 type letterCount struct {
 	generation int64
 	to         int64 // the offset up to which letters were counted
-	byTrigger  map[string]int64
+	byOwner    map[letterOwner]int64
 }
 
-// count returns how many letters a trigger has. It continues with the part that was not counted
+// count returns how many letters an owner has. It continues with the part that was not counted
 // yet; all reports whether it has reached the end.
-func (f *deadLetterFile) count(trigger string) (n int64, all bool, err error) {
+func (f *deadLetterFile) count(of letterOwner) (n int64, all bool, err error) {
 	f.counting.Lock()
 	defer f.counting.Unlock()
 	f.mu.RLock()
@@ -130,12 +160,12 @@ func (f *deadLetterFile) count(trigger string) (n int64, all bool, err error) {
 		return 0, false, err
 	}
 	c := &f.counted
-	if c.byTrigger == nil || c.generation != generation || info.Size() < c.to {
-		*c = letterCount{generation: generation, byTrigger: make(map[string]int64)}
+	if c.byOwner == nil || c.generation != generation || info.Size() < c.to {
+		*c = letterCount{generation: generation, byOwner: make(map[letterOwner]int64)}
 	}
 	at, all, err := f.scan(c.to, letterScan, func(l *storedLetter) bool {
-		if name, ok := triggerOf(l.line); ok {
-			c.byTrigger[name]++
+		if of := ownerOf(l.line); of != (letterOwner{}) {
+			c.byOwner[of]++
 		}
 		return true
 	})
@@ -143,20 +173,7 @@ func (f *deadLetterFile) count(trigger string) (n int64, all bool, err error) {
 		return 0, false, err
 	}
 	c.to = at
-	return c.byTrigger[trigger], all, nil
-}
-
-// triggerOf returns the trigger whose letter a line is. Names need no escapes.
-func triggerOf(line []byte) (name string, ok bool) {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"trigger":"`))
-	if !ok {
-		return "", false
-	}
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 || end > 64 {
-		return "", false
-	}
-	return string(rest[:end]), true
+	return c.byOwner[of], all, nil
 }
 
 // token returns the token of the page of letters that begins at an offset.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stator-db/stator/internal/protocol/api"
 )
 
 // appendLetter appends a record, and returns how many lines the file at a path has then.
@@ -84,5 +86,46 @@ func TestLinksToADeadLetterFile(t *testing.T) {
 	}
 	if err := all.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A trigger that was configured on another table shows, counts and replays the letters of its present table only:
+// whoever may read that table may not read the other.
+func TestLettersOfAnotherTable(t *testing.T) {
+	inVirtualTime(t, func(w *triggerTest) {
+		dead := filepath.Join(t.TempDir(), "dead.jsonl")
+		w.withLetters(dead)
+		if got := w.letters(); len(got) != 5 {
+			t.Fatalf("%d letters are in the file, want 5", len(got))
+		}
+		w.stop()
+		w.create("Public")
+		w.start(Config{Table: "Public", MaxRetries: new(0), DeadLetter: dead})
+		posted := len(w.requests())
+		if got := w.letters(); len(got) != 0 {
+			t.Errorf("the letters are %+v", got)
+		}
+		if d, _ := w.describe(); *d.DeadLetters != 0 {
+			t.Errorf("%d letters are counted", *d.DeadLetters)
+		}
+		if got := w.replay(api.ReplayDeadLetters{All: &yes}); got.Replayed != 0 || len(w.requests()) != posted {
+			t.Errorf("the reply is %+v", got)
+		}
+	})
+}
+
+func TestOwnerOf(t *testing.T) {
+	const arn = `"eventSourceARN":"arn:aws:dynamodb:us-east-1:000000000000:table/Orders/stream/2026"`
+	for line, want := range map[string]letterOwner{
+		`{"trigger":"t","record":{` + arn + `}}`:                                                                   {"t", "Orders"},
+		`{"trigger":"t","error":"\"eventSourceARN\":\"x\"","record":{` + arn + `}}`:                                {"t", "Orders"},
+		`{"trigger":"t","record":{"dynamodb":{"Keys":{"eventSourceARN":{"S":"a:table/B/stream/c"}}},` + arn + `}}`: {"t", "Orders"},
+		`{"trigger":"t","record":{}}`:                                                                              {},
+		`{"trigger":"t","record":{"eventSourceARN":"arn:aws:s3:::bucket"}}`:                                        {},
+		`not JSON`: {},
+	} {
+		if got := ownerOf([]byte(line)); got != want {
+			t.Errorf("the owner of %s is %v, want %v", line, got, want)
+		}
 	}
 }

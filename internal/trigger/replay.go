@@ -48,6 +48,9 @@ func (s *Set) withDeadLetters(name string) (*trigger, error) {
 	return nil, apierror.NoTriggerNamed(name)
 }
 
+// owner returns the owner of the trigger's dead letters.
+func (t *trigger) owner() letterOwner { return letterOwner{t.Name, t.Table} }
+
 const (
 	// letterPage is the size at which a page of dead letters ends.
 	letterPage = 1 << 20
@@ -68,7 +71,7 @@ func (s *Set) DeadLetters(_ context.Context, name, token string, limit int) (pag
 	page = []api.DeadLetter{}
 	size := 0
 	at, ended, err := t.dead.scan(at, letterScan, func(l *storedLetter) (more bool) {
-		if !l.decode(t.Name) {
+		if !l.decode(t.owner()) {
 			return true
 		}
 		page = append(page, api.DeadLetter{
@@ -170,7 +173,7 @@ func (r *replay) run(ctx context.Context) error {
 		var letters []storedLetter
 		size, from := 0, r.at
 		next, ended, err := r.dead.scan(from, letterScan, func(l *storedLetter) bool {
-			if id := l.id(); l.decode(r.Name) && (r.wanted == nil || r.wanted[id]) { // the id, while the line is there
+			if id := l.id(); l.decode(r.owner()) && (r.wanted == nil || r.wanted[id]) { // the id, while the line is there
 				letters = append(letters, *l)
 				size += len(l.Record)
 			}

@@ -151,7 +151,7 @@ func TestReplayEndsAndContinues(t *testing.T) {
 		w.withLetters(dead)
 		file := w.triggers.all[0].dead
 		for i := range maxRejected + 3 {
-			line := fmt.Sprintf(`{"trigger":"t","condition":"RecordAgeExceeded","attempts":0,"record":{"n":%d}}`, i)
+			line := fmt.Sprintf(`{"trigger":"t","condition":"RecordAgeExceeded","attempts":0,"record":{"n":%d,"eventSourceARN":"arn:aws:dynamodb:us-east-1:000000000000:table/Orders/stream/x"}}`, i)
 			if _, err := file.file.WriteString(line + "\n"); err != nil {
 				t.Fatal(err)
 			}

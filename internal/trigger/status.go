@@ -121,7 +121,7 @@ func (t *trigger) describe(ctx context.Context) (api.TriggerDescription, error) 
 		d.MaximumRetries = &retries
 	}
 	if t.dead != nil {
-		n, all, err := t.dead.count(t.Name)
+		n, all, err := t.dead.count(t.owner())
 		if err != nil {
 			return d, err
 		}
