@@ -67,6 +67,12 @@ func TestParseErrors(t *testing.T) {
 		{"an alias", "faults:\n  - &a {fault: throttle}\n  - *a\n", "f.yaml:2:5: anchors and aliases are not allowed"},
 		{"deep brackets", "faults: " + strings.Repeat("[", 1<<20), "nested more than 32 levels deep"},
 		{"deep lists", "faults:\n" + strings.Repeat("- ", 1<<20), "nested more than 32 levels deep"},
+		{"deep tags", "faults: " + strings.Repeat("!a ", 1<<10), "nested more than 32 levels deep"},
+		{"deep tags in lines", "faults:\n" + strings.Repeat(" !a\n", 1<<10), "nested more than 32 levels deep"},
+		{"deep tags in brackets", "faults: [" + strings.Repeat("!a ", 1<<10), "nested more than 32 levels deep"},
+		{"deep keys in brackets", "faults: [" + strings.Repeat("? ", 1<<10), "nested more than 32 levels deep"},
+		{"deep anchors", "faults: [" + strings.Repeat("&a ", 1<<10), "nested more than 32 levels deep"},
+		{"many lines", "faults: []" + strings.Repeat("\n", maxPlanLines+1), "the plan has 150001 lines, but at most 150000 are allowed"},
 		{"two documents", "faults: []\n---\nfaults: []\n", "a second document is not allowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,6 +80,22 @@ func TestParseErrors(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A plan with as many rules as are allowed has no more lines in its own text than are allowed: a tenth of them has a
+// tenth of the lines.
+func TestFormatOfManyRules(t *testing.T) {
+	p := &Plan{Rules: make([]Rule, MaxRules/10)}
+	for i := range p.Rules {
+		p.Rules[i] = Rule{Fault: StaleRead, Operations: []string{"GetItem"}, Table: "Orders", Request: "1f", Occurrences: []int{1}, Lag: time.Second, Key: map[string]string{"id": "a !b"}}
+	}
+	text := p.Format()
+	if lines := bytes.Count(text, []byte{'\n'}) * 10; lines > maxPlanLines {
+		t.Errorf("%d rules have %d lines", MaxRules, lines)
+	}
+	if _, err := Parse("f.yaml", text); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -254,6 +276,24 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if page, _ := in.Log(total-3, 2); len(page) != 2 || page[0].Number != total-2 {
 		t.Errorf("the page after %d is %+v", total-3, page)
+	}
+}
+
+// Requests are counted in bounded memory, whatever their keys and tables are.
+func TestSeenIsBounded(t *testing.T) {
+	in, _ := newInjector(Plan{Consecutive: 1, Rules: []Rule{{Fault: Throttle}}})
+	for i := range maxSeen + maxByOperation {
+		in.seen[uint64(i)] = new(requests)
+	}
+	for i := range 4 {
+		r := at("PutItem", "a")
+		r.Tables = []string{fmt.Sprintf("T%d", i)}
+		if got, want := decided(in, Throttle, r)[0], i%2 == 0; got != want {
+			t.Errorf("request %d is throttled: %v, want %v", i, got, want)
+		}
+	}
+	if n := len(in.seen); n != maxSeen+maxByOperation {
+		t.Errorf("%d ids are kept", n)
 	}
 }
 

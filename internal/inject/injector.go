@@ -13,6 +13,8 @@ const (
 	maxKept   = 10_000  // injected faults
 	maxSeen   = 200_000 // ids of requests; those beyond are counted by operation
 	maxTables = 10_000  // that had transactions
+
+	maxByOperation = 10_000 // ids of operations and tables beyond maxSeen; further requests are counted together
 )
 
 // Injected is a fault that was injected.
@@ -54,6 +56,7 @@ type Injector struct {
 	since    time.Duration
 	given    []int                // how often each rule was applied
 	seen     map[uint64]*requests // by their id
+	further  requests             // those with an id that is not in seen
 	transact map[string]bool      // tables that had a transaction
 	log      []Injected           // the newest, in a ring when it is full
 	injected int
@@ -83,7 +86,7 @@ func (in *Injector) Set(p Plan) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.plan, in.since, in.given = p, in.elapsed(), make([]int, len(rules))
-	in.seen, in.transact = make(map[uint64]*requests), make(map[string]bool)
+	in.seen, in.further, in.transact = make(map[uint64]*requests), requests{}, make(map[string]bool)
 	in.log, in.injected = nil, 0
 }
 
@@ -189,7 +192,11 @@ func (in *Injector) count(r *Request, id uint64) *requests {
 		if len(in.seen) >= maxSeen {
 			id = r.id(IdentityOperation)
 		}
-		if of = in.seen[id]; of == nil {
+		switch of = in.seen[id]; {
+		case of != nil:
+		case len(in.seen) >= maxSeen+maxByOperation:
+			of = &in.further
+		default:
 			of = new(requests)
 			in.seen[id] = of
 		}

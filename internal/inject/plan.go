@@ -80,6 +80,7 @@ const (
 	MaxLag       = 10 * time.Minute
 	MaxRules     = 10_000
 	MaxPlanBytes = 4 << 20
+	maxPlanLines = 15 * MaxRules // the time and the depth of the parser grow with them
 )
 
 // Fill returns a rule with its defaults.
@@ -191,6 +192,9 @@ func Parse(name string, text []byte) (*Plan, error) {
 	if len(text) > MaxPlanBytes {
 		return nil, fmt.Errorf("%s: the plan has %d bytes, but at most %d are allowed", name, len(text), MaxPlanBytes)
 	}
+	if lines := bytes.Count(text, []byte{'\n'}); lines > maxPlanLines {
+		return nil, fmt.Errorf("%s: the plan has %d lines, but at most %d are allowed", name, lines, maxPlanLines)
+	}
 	if nestsDeeply(text) {
 		return nil, fmt.Errorf("%s: the file is nested more than %d levels deep", name, maxNesting)
 	}
@@ -244,10 +248,11 @@ func Parse(name string, text []byte) (*Plan, error) {
 // no bound.
 const maxNesting = 32
 
-// nestsDeeply reports whether a text may be nested more than maxNesting levels deep: by brackets, or by the
-// marks of lists and keys in one line.
+// nestsDeeply reports whether a text may be nested more than maxNesting levels deep: by brackets, by the
+// marks of lists and keys in one line, or by such marks, tags and anchors that follow each other.
 func nestsDeeply(text []byte) bool {
-	brackets := 0
+	brackets, run := 0, 0
+	before := byte(' ')
 	for line := range bytes.Lines(text) {
 		marks := 0
 		for i, c := range line {
@@ -257,17 +262,28 @@ func nestsDeeply(text []byte) bool {
 			case ']', '}':
 				brackets = max(0, brackets-1)
 			case '-', '?', ':', '!', '&', '|', '>':
-				if i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || line[i+1] == '\n' {
+				if i+1 == len(line) || isSpace(line[i+1]) {
 					marks++
 				}
 			}
-			if brackets > maxNesting || marks > maxNesting && brackets == 0 {
+			if begins := bytes.IndexByte([]byte(" \t\r\n[{,"), before) >= 0; begins && !isSpace(c) {
+				switch {
+				case c == '!', c == '&', (c == '-' || c == '?' || c == ':') && (i+1 == len(line) || isSpace(line[i+1])):
+					run++
+				default:
+					run = 0
+				}
+			}
+			before = c
+			if run > maxNesting || brackets > maxNesting || marks > maxNesting && brackets == 0 {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // anchorFinder finds the first anchor or alias.
 type anchorFinder struct{ first ast.Node }
