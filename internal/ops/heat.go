@@ -46,6 +46,16 @@ func (s *Service) getHeat(_ context.Context, in *api.GetHeat) (*api.GetHeatReply
 	return reply, nil
 }
 
+// heatBytes is the memory that a request for heat needs: each range of a column has up to five numbers, in the
+// counts, in the reply and in its text.
+func heatBytes(in *api.GetHeat) int64 {
+	most := int64(defaultHeatColumns)
+	if in.MaxColumns != nil {
+		most = int64(*in.MaxColumns)
+	}
+	return (most + 1) * meter.HashRanges * 5 * (8 + 8 + 10)
+}
+
 func heatColumn(c *meter.HeatColumn) api.HeatColumn {
 	column := api.HeatColumn{Start: api.TimeOf(c.Start), Minutes: int(c.Length / time.Minute), Ranges: []int{}, ReadUnits: []float64{}, WriteUnits: []float64{}}
 	var throttled [2]int64

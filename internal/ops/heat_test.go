@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/protocol/wire"
 )
 
 // heatReply is a reply of GetHeat.
@@ -95,6 +97,28 @@ func TestHeatOfThrottles(t *testing.T) {
 	reply, _, write, throttled := tt.heat("")
 	if rejected == 0 || throttled != rejected || write != 20-rejected || !reply.Throttled || len(reply.Columns) != 1 || len(reply.Columns[0].Ranges) != 1 {
 		t.Errorf("%v requests are rejected: %v throttles, %v units in %+v", rejected, throttled, write, reply)
+	}
+}
+
+// A request for heat waits for the memory that its reply needs.
+func TestGetHeatReservesMemory(t *testing.T) {
+	columns := make([]api.HeatColumn, 241)
+	for i := range columns {
+		var full meter.HeatColumn
+		for n := range meter.HashRanges {
+			full.Cells = append(full.Cells, meter.HeatCell{Range: n, Throttled: [2]int64{1000, 1000}})
+		}
+		columns[i] = heatColumn(&full)
+	}
+	text := wire.AppendReply(nil, &api.GetHeatReply{Columns: columns})
+	for members, most := range map[string]int64{"": 241, `,"MaxColumns":400`: 401, `,"MaxColumns":1`: 2} {
+		r, err := Read("GetHeat", []byte(`{"TableName":"Mine"`+members+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, least := r.Expected(), int64(len(text))*most/241; got < least {
+			t.Errorf("%d columns reserve %d bytes, but the text alone has %d", most, got, least)
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ var ownOperations = map[string]*operation{
 	"FreezeClock":        plain((*Service).freezeClock),
 	"GetClock":           plain((*Service).getClock),
 	"GetFaults":          plain((*Service).getFaults),
-	"GetHeat":            plain((*Service).getHeat),
+	"GetHeat":            expecting(plain((*Service).getHeat), heatBytes),
 	"GetItemAt":          counted((*Service).getItemAt),
 	"GetPrincipal":       plain((*Service).getPrincipal),
 	"GetShapes":          plain((*Service).getShapes),

@@ -66,7 +66,7 @@ const (
 )
 
 func (b *Bench) getBill(in *BillRequest) (*Bill, error) {
-	if !(in.Seconds > 0 && in.Seconds <= 31*24*hourSeconds) {
+	if !(in.Seconds >= 1 && in.Seconds <= 31*24*hourSeconds) {
 		return nil, invalid("Seconds is %v, but must be from 1 to those of a month", in.Seconds)
 	}
 	prices := model.DefaultPrices()
@@ -94,6 +94,9 @@ func (b *Bench) getBill(in *BillRequest) (*Bill, error) {
 	}
 	m, err := in.model()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkShapes(&in.Traffic); err != nil {
 		return nil, err
 	}
 	bill.Patterns = patternBills(m, prices, in.Traffic, perMonth)

@@ -239,8 +239,16 @@ func (b *Bench) getDrift(in *DriftRequest) (*drift.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Traffic.Shapes) > workload.MaxShapes {
-		return nil, invalid("There are %d shapes, but must be at most %d", len(in.Traffic.Shapes), workload.MaxShapes)
+	if err := checkShapes(&in.Traffic); err != nil {
+		return nil, err
 	}
 	return drift.Join(m, in.Traffic), nil
+}
+
+// checkShapes returns the fault of traffic with more shapes than a server counts.
+func checkShapes(traffic *workload.Report) error {
+	if n := len(traffic.Shapes); n > workload.MaxShapes {
+		return invalid("There are %d shapes, but must be at most %d", n, workload.MaxShapes)
+	}
+	return nil
 }

@@ -110,6 +110,23 @@ func TestGetBill(t *testing.T) {
 	}
 }
 
+// Bills are of at least a second, and of as many shapes as a server counts.
+func TestBoundsOfBills(t *testing.T) {
+	b := New("")
+	many := workload.Report{Shapes: make([]workload.ShapeCount, workload.MaxShapes+1)}
+	for want, in := range map[string]BillRequest{
+		"There are 4097 shapes, but must be at most 4096":           {Design: Design{Text: shop}, Traffic: many, Seconds: 60},
+		"Seconds is 1e-300, but must be from 1 to those of a month": {Seconds: 1e-300},
+	} {
+		if _, err := do[Bill](t, b, "GetBill", in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := do[drift.Report](t, b, "GetDrift", DriftRequest{Design: Design{Text: shop}, Traffic: many}); err == nil {
+		t.Error("the drift of too many shapes is shown")
+	}
+}
+
 // Forecasts and drift are those of stator model.
 func TestForecastAndDrift(t *testing.T) {
 	b := New("")
