@@ -58,7 +58,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 			return Outcome{}, err
 		}
 	}
-	if !buf.take(t, before, after) {
+	if !buf.take(t, before, after, d.records(t)) {
 		return Outcome{}, errUpdateGrows
 	}
 	o.Consumed.Table = capacity.Write(max(o.beforeBytes, o.afterBytes))
@@ -77,7 +77,7 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 			return Outcome{}, err
 		}
 	}
-	if changed && (d.keepChanges || t.Logs()) {
+	if changed && d.records(t) {
 		r := change.Record{At: d.recordTime(tx, at.now), Actor: w.Actor, By: at.by, Before: before, After: after}
 		tx.Set(keyspace.Change(t.ID, keyspace.Slot(at.key), uint64(tx.Stamp()), at.n), r.Encode())
 	}
@@ -86,6 +86,9 @@ func (d *DB) apply(tx store.Tx, t *schema.Table, w *Write, at position, buf *enc
 	}
 	return o, nil
 }
+
+// records reports whether the changes of a table are recorded.
+func (d *DB) records(t *schema.Table) bool { return d.keepChanges || t.Logs() }
 
 func setOrDelete(tx store.Tx, key []byte, it item.Item, buf *encodeBuffer) {
 	if it == nil {
@@ -197,17 +200,17 @@ func (e *encodeBuffer) reset() { *e = encodeBuffer{bytes: e.bytes[:0], allowed: 
 
 // take adds the memory that a write needs. It reports false if that is more than
 // is allowed.
-func (e *encodeBuffer) take(t *schema.Table, before, after item.Item) bool {
+func (e *encodeBuffer) take(t *schema.Table, before, after item.Item, recorded bool) bool {
 	e.writes++
-	e.size += updateBytes(t, len(before), len(after))
+	e.size += updateBytes(t, len(before), len(after), recorded)
 	return e.allowed == 0 || e.size <= e.allowed
 }
 
 // updateBytes is about the memory that a write of an item needs: for the item, and
-// for all that is written with it.
-func updateBytes(t *schema.Table, before, after int) int {
+// for all that is written with it, which has both versions if the change is recorded.
+func updateBytes(t *schema.Table, before, after int, recorded bool) int {
 	written := after * (1 + len(t.Indexes))
-	if t.Logs() {
+	if recorded {
 		written += before + after
 	}
 	return before + after + 2*written // the batch of an engine grows by doubling

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -98,32 +99,60 @@ func (d *DB) openLagging(ctx context.Context, t *schema.Table, x *schema.Index, 
 	return r, past, nil
 }
 
-// lagging replaces items that were read by what they were a time ago.
-func (d *DB) lagging(ctx context.Context, f Faults, t *schema.Table, keys [][]byte, items []item.Item) error {
+// lagReader reads the items of a table as they were a time ago. A nil lagReader reads the present ones.
+type lagReader struct {
+	db     *DB
+	faults Faults
+	table  *schema.Table
+	memory *buffer.Tally
+	lag    time.Duration
+	reader *history.Reader
+	past   *history.Past
+	noted  bool
+}
+
+// newLagReader returns the reader of a request; nil if it reads the present. The caller closes it.
+func (d *DB) newLagReader(ctx context.Context, f Faults, t *schema.Table, memory *buffer.Tally) (*lagReader, error) {
 	lag := f.Lag(nil)
 	r, past, err := d.openLagging(ctx, t, nil, lag)
 	if r == nil {
-		return err
+		return nil, err
 	}
-	defer r.Close()
-	differs := false
-	for i := range items {
-		var was item.Item
-		span := store.Range{Start: keys[i], End: append(slices.Clone(keys[i]), 0)}
-		if _, err := past.Read(ctx, span, func(_ []byte, it item.Item, _ func() (item.Item, error)) bool {
-			was = slices.Clone(it)
-			return true
-		}); err != nil {
-			return err
-		}
-		if !sameItem(was, items[i]) {
-			items[i], differs = was, true
-		}
+	return &lagReader{db: d, faults: f, table: t, memory: memory, lag: lag, reader: r, past: past}, nil
+}
+
+func (l *lagReader) close() {
+	if l != nil {
+		l.reader.Close()
 	}
-	if differs {
-		f.Lagged(nil, lag)
+}
+
+// read returns the item of a key, of which the present one is known. Expired items are hidden as by other reads.
+func (l *lagReader) read(ctx context.Context, key []byte, is item.Item) (was item.Item, err error) {
+	if l == nil {
+		return is, nil
 	}
-	return nil
+	span := store.Range{Start: key, End: append(slices.Clone(key), 0)}
+	if _, err := l.past.Read(ctx, span, func(_ []byte, it item.Item, _ func() (item.Item, error)) bool {
+		was = slices.Clone(it)
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	if l.db.hidden(l.table, was) {
+		was = nil
+	}
+	if sameItem(was, is) {
+		return is, nil
+	}
+	if !l.memory.Add(0, len(was)) {
+		return nil, buffer.ErrNoRoom
+	}
+	if !l.noted {
+		l.noted = true
+		l.faults.Lagged(nil, l.lag)
+	}
+	return was, nil
 }
 
 // readLagging reads the page of a range as it was a time ago. It reports whether it did.

@@ -1,11 +1,18 @@
 package db
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // A start and an end with KeepChanges remove the changes that were recorded for injected faults only. Those of a
@@ -56,6 +63,83 @@ func TestKeptChangesOfDisabledStreams(t *testing.T) {
 		d = newDB(t, e, o)
 		if got := [2]int{count("Orders"), count("Plain")}; got != [2]int{4, 0} {
 			t.Errorf("%v changes are left, want the 4 of the streams and none", got)
+		}
+	}
+}
+
+// lagged are Faults that let reads return what was a minute ago.
+type lagged struct{ noted int }
+
+func (*lagged) RejectRead(*schema.Table, *schema.Index) error { return nil }
+func (*lagged) RejectWrite(*schema.Table, int, int) error     { return nil }
+func (*lagged) Lag(*schema.Index) time.Duration               { return time.Minute }
+func (l *lagged) Lagged(*schema.Index, time.Duration)         { l.noted++ }
+func (*lagged) PageItems() int                                { return 0 }
+func (*lagged) PageEnded(int)                                 {}
+
+// noRoom has no memory for large values.
+type noRoom struct{}
+
+func (noRoom) Reserve(int) bool { return false }
+func (noRoom) Force(int)        {}
+func (noRoom) Return(int)       {}
+func (noRoom) Free(int)         {}
+func (noRoom) Commit()          {}
+
+// The items that a read returns as they were have the bounds of others: of the size and the memory of a reply. What
+// has expired is hidden.
+func TestBoundsOfLaggingReads(t *testing.T) {
+	virtualtime.Test(t, testBoundsOfLaggingReads)
+}
+
+func testBoundsOfLaggingReads(t *testing.T) {
+	d := newDB(t, newEngine(t, pebble.InMemory()), Options{KeepChanges: true, HideExpired: true, ExpiryInterval: time.Hour})
+	create(t, d, orders("Orders"))
+	if err := d.SetTimeToLive(t.Context(), "Orders", "ttl"); err != nil {
+		t.Fatal(err)
+	}
+	keys := []item.Item{key("a", 0), key("b", 0), key("c", 0)}
+	for i, id := range []string{"a", "b", "c"} {
+		it := map[string]item.Value{"id": item.String(id), "at": num(0), "text": item.String(strings.Repeat("x", 100_000))}
+		if i == 2 {
+			it["ttl"] = num(int(time.Now().Unix()) + 30)
+		}
+		put(t, d, "Orders", item.Make(it))
+	}
+	time.Sleep(90 * time.Second)
+	for _, k := range keys {
+		put(t, d, "Orders", k) // small
+	}
+	time.Sleep(time.Second)
+	read := func(maxBytes int, g Get, keys ...item.Item) ([]item.Item, *lagged, error) {
+		f := new(lagged)
+		g.Table = "Orders"
+		found, err := d.GetWithin(context.WithValue(t.Context(), BillKey{}, &Bill{Faults: f}), g, maxBytes, keys...)
+		return found, f, err
+	}
+	if found, f, err := read(1<<20, Get{}, keys...); err != nil || len(found) != 3 || found[0].Size() < 100_000 || found[1].Size() < 100_000 || f.noted != 1 {
+		t.Fatalf("%d items as they were, %v", len(found), err)
+	} else if found[2] != nil {
+		t.Errorf("an item that has expired is read: %d bytes", found[2].Size())
+	}
+	if found, _, err := read(50_000, Get{}, keys...); err != nil || len(found) != 1 {
+		t.Errorf("of 50,000 bytes %d items are returned, want the first, which exceeds them: %v", len(found), err)
+	}
+	memory := buffer.TallyOf(context.WithValue(t.Context(), buffer.RoomKey{}, noRoom{}), 1, 1<<20)
+	if _, _, err := read(1<<20, Get{Memory: &memory}, keys[0]); !errors.Is(err, buffer.ErrNoRoom) {
+		t.Errorf("without memory the error is %v", err)
+	}
+}
+
+// What a write needs has both versions of an item if its change is recorded, also if only for injected faults.
+func TestMemoryOfRecordedChanges(t *testing.T) {
+	def := orders("Orders")
+	if updateBytes(&def, 100, 100, true)-updateBytes(&def, 100, 100, false) != 2*200 {
+		t.Error("a record has no memory")
+	}
+	for _, keep := range []bool{false, true} {
+		if d := (&DB{keepChanges: keep}); d.records(&def) != keep {
+			t.Errorf("KeepChanges %t: the table is recorded: %t", keep, !keep)
 		}
 	}
 }

@@ -77,10 +77,14 @@ func (d *DB) GetWithin(ctx context.Context, g Get, maxBytes int, keys ...item.It
 	read := func(keys [][]byte) ([][]byte, error) {
 		return d.engine.Get(ctx, consistency(g.Consistent), keys...)
 	}
-	items, over, err := d.readWithin(read, maxBytes, admitted, func(int) *schema.Table { return t.Table }, g.Memory)
-	if f := bill.faults(); f != nil && err == nil && !g.Consistent {
-		err = d.lagging(ctx, f, t.Table, admitted, items)
+	var lag *lagReader
+	if f := bill.faults(); f != nil && !g.Consistent {
+		if lag, err = d.newLagReader(ctx, f, t.Table, g.Memory); err != nil {
+			return nil, err
+		}
 	}
+	defer lag.close()
+	items, over, err := d.readWithin(ctx, read, maxBytes, admitted, func(int) *schema.Table { return t.Table }, lag, g.Memory)
 	returned := len(items)
 	if over {
 		returned--
@@ -129,7 +133,7 @@ func (d *DB) consumeKeys(b *Bill, t *table, g Get, admitted [][]byte, keys, retu
 // readWithin reads and decodes items, in order, until their sizes exceed maxBytes
 // in total; over is set if they do. Each read has at most one key more than maxBytes has room for, if the
 // items are of the largest size, and one key only while there is no such memory.
-func (d *DB) readWithin(read func(keys [][]byte) ([][]byte, error), maxBytes int, keys [][]byte, tableOf func(i int) *schema.Table, memory *buffer.Tally) (items []item.Item, over bool, err error) {
+func (d *DB) readWithin(ctx context.Context, read func(keys [][]byte) ([][]byte, error), maxBytes int, keys [][]byte, tableOf func(i int) *schema.Table, lag *lagReader, memory *buffer.Tally) (items []item.Item, over bool, err error) {
 	items = make([]item.Item, 0, len(keys))
 	for left := maxBytes; left >= 0 && len(items) < len(keys); {
 		from := len(items)
@@ -143,6 +147,9 @@ func (d *DB) readWithin(read func(keys [][]byte) ([][]byte, error), maxBytes int
 		}
 		for i, v := range values {
 			it, err := d.decodeVisible(tableOf(from+i), keys[from+i], v)
+			if err == nil {
+				it, err = lag.read(ctx, keys[from+i], it)
+			}
 			if err != nil {
 				return nil, false, err
 			}
@@ -187,9 +194,11 @@ func (d *DB) GetOne(ctx context.Context, g Get, key item.Item) (item.Item, error
 	}
 	it, err := d.decodeVisible(t.Table, stored, values[0])
 	if f := bill.faults(); f != nil && err == nil && !g.Consistent {
-		was := []item.Item{it}
-		err = d.lagging(ctx, f, t.Table, [][]byte{stored}, was)
-		it = was[0]
+		var lag *lagReader
+		if lag, err = d.newLagReader(ctx, f, t.Table, g.Memory); err == nil {
+			it, err = lag.read(ctx, stored, it)
+			lag.close()
+		}
 	}
 	if err == nil && !g.Free {
 		d.consumeRead(bill, t, access{stored: stored, item: key}, readUnits(it, g.Consistent))

@@ -97,7 +97,7 @@ func (d *DB) GetSnapshot(ctx context.Context, maxBytes int, check func() error, 
 	defer snap.Close()
 	read := func(keys [][]byte) ([][]byte, error) { return snap.Get(ctx, keys...) }
 	memory := buffer.TallyOf(ctx, len(keys), maxBytes+item.MaxSize)
-	items, _, err := d.readWithin(read, maxBytes, keys, func(i int) *schema.Table { return tables[i].Table }, &memory)
+	items, _, err := d.readWithin(ctx, read, maxBytes, keys, func(i int) *schema.Table { return tables[i].Table }, nil, &memory)
 	for i, it := range items {
 		d.consumeRead(bill, tables[i], access{stored: keys[i], item: gets[i].Key}, 2*readUnits(it, true))
 	}

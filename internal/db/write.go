@@ -134,7 +134,7 @@ func (d *DB) firstUpdate(writes []Write) int {
 		if err != nil {
 			return len(writes) // the write reports it
 		}
-		if bytes += updateBytes(t.Table, 0, len(writes[i].Key)); bytes > maxBatchUpdate && i > 0 {
+		if bytes += updateBytes(t.Table, 0, len(writes[i].Key), d.records(t.Table)); bytes > maxBatchUpdate && i > 0 {
 			return i
 		}
 	}
@@ -294,7 +294,7 @@ func (d *DB) runWithin(ctx context.Context, u *plannedUpdate) error {
 // before the items are read.
 func (u *plannedUpdate) plannedBytes() (bytes int) {
 	for i := range u.writes {
-		bytes += updateBytes(u.tables[i].Table, len(u.writes[i].Key), len(u.writes[i].Key))
+		bytes += updateBytes(u.tables[i].Table, len(u.writes[i].Key), len(u.writes[i].Key), u.d.records(u.tables[i].Table))
 	}
 	return bytes
 }
