@@ -211,3 +211,18 @@ func TestHeatConcurrently(t *testing.T) {
 		t.Errorf("the sums are %v", milli)
 	}
 }
+
+// The resources of a registry include those that have heat only, so that the heat of deleted tables is removed.
+func TestResourcesWithHeat(t *testing.T) {
+	r := NewRegistry(time.Unix(0, 0))
+	var l LazyHeat
+	l.Of(r, Resource{Table: "T", Index: "x"})
+	l.Add(ReadUnits, 0, 1)
+	if all := r.Resources(); !all[Resource{"T", "x"}] || len(all) != 1 {
+		t.Errorf("the resources are %v", all)
+	}
+	r.Forget("T")
+	if all := r.Resources(); len(all) != 0 {
+		t.Errorf("after Forget the resources are %v", all)
+	}
+}

@@ -127,7 +127,7 @@ func (r *Registry) ForgetIndexes(table string, has func(index string) bool) {
 	r.remaining(func(id ID) bool { return id.Table != table || id.Index == "" || has(id.Index) })
 }
 
-// Resources returns the tables and the indexes that have measurements.
+// Resources returns the tables and the indexes that have measurements or heat.
 func (r *Registry) Resources() map[Resource]bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -136,6 +136,9 @@ func (r *Registry) Resources() map[Resource]bool {
 		if id.Table != "" {
 			all[Resource{id.Table, id.Index}] = true
 		}
+	}
+	for of := range r.heats {
+		all[of] = true
 	}
 	return all
 }
