@@ -37,7 +37,7 @@ func (s *BySigner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := door.Begin(w, r)
 	defer x.End()
 	s.Answer(r.Context(), &x.Request, &x.Reply)
-	if x.Reply.Send(w) != nil {
+	if x.Reply.Cut || x.Reply.Send(w) != nil {
 		panic(http.ErrAbortHandler) // so that the customer sees that a stream is incomplete
 	}
 }

@@ -135,6 +135,9 @@ func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console
 	}
 	x.Reply.ID, x.Reply.Pending = newID(), e.h.replies
 	as.post(ctx, &x.Request, &x.Reply)
+	if x.Reply.Cut {
+		return console.Reply{}, ops.ErrNoAnswer
+	}
 	if x.Reply.Status == 0 {
 		return console.Reply{}, ctx.Err()
 	}
