@@ -52,7 +52,7 @@ func (b *Bill) faults() Faults {
 // reject returns the injected fault of a read.
 func (d *DB) reject(b *Bill, t *table, a access) error {
 	x, _ := t.indexOf(a.index)
-	err := b.Faults.RejectRead(t.Table, x)
+	err := located(b.Faults.RejectRead(t.Table, x), a.stored)
 	if isThrottled(err) {
 		d.throttled(b, t, a, err)
 	}
@@ -75,7 +75,15 @@ func (a *admission) rejectWrite(i, n int) error {
 	if f == nil || !a.isCustomers(i) {
 		return nil
 	}
-	return f.RejectWrite(a.tables[i].Table, i, n)
+	return located(f.RejectWrite(a.tables[i].Table, i, n), a.keys[i])
+}
+
+// located returns an injected fault of the request for a stored key, which a Throttled is counted for.
+func located(err error, key []byte) error {
+	if e, ok := errors.AsType[*Throttled](err); ok && key != nil {
+		e.Hash = keyspace.Hash(key)
+	}
+	return err
 }
 
 // openLagging returns a reader of a table or an index as it was a time ago; nil if that is as it

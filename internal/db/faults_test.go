@@ -11,6 +11,7 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/data/schema"
+	"github.com/stator-db/stator/internal/data/throttle"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
@@ -140,6 +141,41 @@ func TestMemoryOfRecordedChanges(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		if d := (&DB{keepChanges: keep}); d.records(&def) != keep {
 			t.Errorf("KeepChanges %t: the table is recorded: %t", keep, !keep)
+		}
+	}
+}
+
+// throttling are Faults that throttle everything.
+type throttling struct{ lagged }
+
+func (*throttling) RejectRead(t *schema.Table, _ *schema.Index) error {
+	return &Throttled{Table: t.Name, Kind: throttle.Read}
+}
+
+func (*throttling) RejectWrite(t *schema.Table, _, _ int) error {
+	return &Throttled{Table: t.Name, Kind: throttle.Write}
+}
+
+// Injected throttles have the place of the key, by which the heat map counts them.
+func TestPlaceOfInjectedThrottles(t *testing.T) {
+	d := inMemory(t)
+	create(t, d, orders("Orders"))
+	def, err := d.Table("Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := key("a", 0)
+	want := keyspace.Hash(keyspace.Item(nil, def, k))
+	ctx := context.WithValue(t.Context(), BillKey{}, &Bill{Faults: new(throttling)})
+	_, read := d.GetOne(ctx, Get{Table: "Orders"}, k)
+	_, write := d.Write(ctx, Write{Table: "Orders", Key: k, Fit: (*schema.Table).CheckItem, Effect: Replace(k)})
+	var cancelled *Cancelled
+	if errors.As(write, &cancelled) {
+		write = cancelled.Reasons[0]
+	}
+	for what, err := range map[string]error{"read": read, "write": write} {
+		if e, ok := errors.AsType[*Throttled](err); !ok || e.Hash != want {
+			t.Errorf("the %s gives %+v, want a Throttled at %x", what, err, want)
 		}
 	}
 }
