@@ -78,14 +78,14 @@ func (l *lagged) Lagged(*schema.Index, time.Duration)         { l.noted++ }
 func (*lagged) PageItems() int                                { return 0 }
 func (*lagged) PageEnded(int)                                 {}
 
-// noRoom has no memory for large values.
-type noRoom struct{}
+// roomWithoutMemory has no memory for large values.
+type roomWithoutMemory struct{}
 
-func (noRoom) Reserve(int) bool { return false }
-func (noRoom) Force(int)        {}
-func (noRoom) Return(int)       {}
-func (noRoom) Free(int)         {}
-func (noRoom) Commit()          {}
+func (roomWithoutMemory) Reserve(int) bool { return false }
+func (roomWithoutMemory) Force(int)        {}
+func (roomWithoutMemory) Return(int)       {}
+func (roomWithoutMemory) Free(int)         {}
+func (roomWithoutMemory) Commit()          {}
 
 // The items that a read returns as they were have the bounds of others: of the size and the memory of a reply. What
 // has expired is hidden.
@@ -126,7 +126,7 @@ func testBoundsOfLaggingReads(t *testing.T) {
 	if found, _, err := read(50_000, Get{}, keys...); err != nil || len(found) != 1 {
 		t.Errorf("of 50,000 bytes %d items are returned, want the first, which exceeds them: %v", len(found), err)
 	}
-	memory := buffer.TallyOf(context.WithValue(t.Context(), buffer.RoomKey{}, noRoom{}), 1, 1<<20)
+	memory := buffer.TallyOf(context.WithValue(t.Context(), buffer.RoomKey{}, roomWithoutMemory{}), 1, 1<<20)
 	if _, _, err := read(1<<20, Get{Memory: &memory}, keys[0]); !errors.Is(err, buffer.ErrNoRoom) {
 		t.Errorf("without memory the error is %v", err)
 	}
