@@ -898,7 +898,7 @@ func TestChangeOfAServerAhead(t *testing.T) {
 				if trigger.dead, err = letters.open(trigger.DeadLetter); err != nil {
 					t.Fatal(err)
 				}
-				f := &follower{trigger: trigger}
+				f := &follower{trigger: trigger, status: new(slotStatus)}
 				records := []*pendingRecord{{created: w.now().Add(50 * time.Millisecond), text: []byte("{}")}}
 				p := &roundProgress{f: f, round: &round{records: records}, done: make([]bool, 1)}
 				young := f.giveUpOld(t.Context(), records, 0, nil, p)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,8 +67,8 @@ func TestLagOfAStandby(t *testing.T) {
 		}
 	}
 	const each = 32 + 1 + 1 + 1 + 1 + 100 // of a record
-	wait := func(records int) {
-		for c.Attached().Bytes != int64(records*each) { // after a restart they are counted in the background
+	wait := func(records ...int) {
+		for !slices.Contains(records, int(c.Attached().Bytes)/each) { // after a restart they are counted in the background
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -85,7 +86,7 @@ func TestLagOfAStandby(t *testing.T) {
 	next()  // 3 to 5
 	wait(5) // the first reply is acknowledged
 	c.crash()
-	wait(8) // after a restart nothing is known to be acknowledged
+	wait(8, 5) // after a restart nothing is known to be acknowledged; the first three may be removed already
 	next()  // 6 and 7
 	wait(2) // the second reply is acknowledged
 	behind := c.Attached().Fresh
