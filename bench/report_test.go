@@ -61,8 +61,8 @@ func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	r.print(&out)
 	for _, want := range []string{
-		"put                 4  one     1,500  1.000       0   1.00       0         0        250    1,500   1.5       0\n",
-		"put                 4  two         -      -       -      -       -         -          -        -     -      20\n",
+		"put                 4  one     1,500  1.000       0   1.00       0         0        250  -       -             1,500   1.5       0\n",
+		"put                 4  two         -      -       -      -       -         -          -  -       -                 -     -      20\n",
 		"two, put: 400 no such thing\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -20,7 +20,7 @@ func TestSettings(t *testing.T) {
 	if len(s.workloads) != 2 || s.workloads[0].name != "get" || !slices.Equal(s.connections, []int{2, 8}) || !s.measured {
 		t.Errorf("workloads %v over %v", s.workloads, s.connections)
 	}
-	if s, err := parseSettings([]string{"--cold"}, io.Discard); err != nil || s.measured || s.chosen || len(s.specs) != len(kinds)-4 { // without keys, TLS and throttling
+	if s, err := parseSettings([]string{"--cold"}, io.Discard); err != nil || s.measured || s.chosen || len(s.specs) != len(kinds)-5 { // without keys, TLS, throttling and the cache of DAX
 		t.Errorf("with --cold alone: %+v, %v", s, err)
 	}
 }
