@@ -105,7 +105,7 @@ CONSOLE := internal/console/browser
 console-test: ## test the console in a browser; needs chromium, and npm for axe-core and the code in JavaScript
 	@if ! command -v chromium >/dev/null; then echo "chromium is not installed, so the console is not tested in a browser" >&2; exit 0; fi; \
 	if command -v npm >/dev/null && [ ! $(CONSOLE)/node_modules/.package-lock.json -nt $(CONSOLE)/package-lock.json ]; then (cd $(CONSOLE) && npm ci --silent --ignore-scripts --no-audit --no-fund) || echo "axe-core could not be installed with npm" >&2; fi; \
-	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m -parallel 4 ./...
+	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 15m -parallel 4 ./...
 
 console-screenshots: ## make the screenshots in docs/console
 	cd $(CONSOLE) && $(GO) test -count=1 -run Pages . -screenshots $(CURDIR)/docs/console
