@@ -87,8 +87,8 @@ func TestLagOfAStandby(t *testing.T) {
 	wait(5) // the first reply is acknowledged
 	c.crash()
 	wait(8, 5) // after a restart nothing is known to be acknowledged; the first three may be removed already
-	next()  // 6 and 7
-	wait(2) // the second reply is acknowledged
+	next()     // 6 and 7
+	wait(2)    // the second reply is acknowledged
 	behind := c.Attached().Fresh
 	next()
 	if a := c.Attached(); a.Bytes != 0 || !a.Fresh.After(behind) {
