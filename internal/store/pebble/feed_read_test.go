@@ -68,7 +68,7 @@ func TestLagOfAStandby(t *testing.T) {
 	}
 	const each = 32 + 1 + 1 + 1 + 1 + 100 // of a record
 	wait := func(records ...int) {
-		for !slices.Contains(records, int(c.Attached().Bytes)/each) { // after a restart they are counted in the background
+		for !slices.ContainsFunc(records, func(n int) bool { return c.Attached().Bytes == int64(n*each) }) { // after a restart they are counted in the background
 			time.Sleep(time.Millisecond)
 		}
 	}
