@@ -14,6 +14,8 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 
 	"github.com/stator-db/stator/internal/clock"
+	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/data/schema"
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/meter"
 	"github.com/stator-db/stator/internal/ops"
@@ -43,6 +45,15 @@ func open(t testing.TB) *Service {
 			t.Error(err)
 		}
 	})
+	// Without the table, the meter's loop would remove the series.
+	day := schema.Attribute{Name: "day", Type: item.S}
+	_, err = d.CreateTable(t.Context(), schema.Table{
+		Name: "Orders", Attributes: []schema.Attribute{day}, OnDemand: true, Key: schema.Key{Partition: []schema.Attribute{day}},
+		Indexes: []schema.Index{{Name: "by-day", ID: 1, Global: true, Key: schema.Key{Partition: []schema.Attribute{day}}, Projection: schema.Projection{Kind: schema.ProjectAll}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 12 {
 		r := d.Meter()
 		r.Series(meter.ID{Name: meter.ConsumedRead, Table: "Orders"}).Add(float64(i))
