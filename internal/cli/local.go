@@ -192,7 +192,7 @@ func (f *localFlags) serve(ctx context.Context, stdout, stderr io.Writer) error 
 	served := make(chan error, 1)
 	go func() { served <- front.Serve(listener) }()
 	if f.sharedDB { // so that its errors end the process, and the first request does not wait
-		if _, err := databases.database(ctx, sharedDatabase); err != nil {
+		if _, err := databases.database(ctx, sharedDatabase); err != nil && ctx.Err() == nil {
 			return errors.Join(err, front.Close())
 		}
 	}

@@ -341,6 +341,19 @@ func TestImportLocalDamage(t *testing.T) {
 	}
 }
 
+// A server that is stopped while it opens its database ends without an error.
+func TestLocalIsStoppedWhileItOpens(t *testing.T) {
+	f, err := parseLocal([]string{"-inMemory", "-sharedDb", "-port", "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.serve(ctx, io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 // startServeOn serves a data folder until the test ends.
 func startServeOn(t *testing.T, data string) (url string, lines []string) {
 	t.Helper()
