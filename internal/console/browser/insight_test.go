@@ -330,6 +330,62 @@ func (s *busyServer) testModel(t *testing.T) {
 	}
 }
 
+// parcelsModel is a model with a status machine and a load that differs over a day.
+const parcelsModel = `model: 1
+name: Parcels
+tables:
+  Parcels:
+    key: {partition: office, sort: id}
+entities:
+  parcel:
+    table: Parcels
+    attributes:
+      office: {size: 4, distinct: 20, example: K-07}
+      id: {format: uuid}
+      status: {values: [packed, sent, delivered, returned]}
+    count: 5000
+machines:
+  parcel:
+    description: A parcel that came back is sent again.
+    entity: parcel
+    attribute: status
+    initial: packed
+    transitions:
+      - {from: packed, to: sent}
+      - {from: sent, to: delivered}
+      - {from: sent, to: returned}
+      - {from: returned, to: sent}
+patterns:
+  - {name: pack, put: parcel, condition: attribute_not_exists(id), rate: 20/s, peak: 400/s}
+  - {name: one parcel, get: parcel, given: [office, id], rate: 1/s, peak: 300/s}
+  - {name: send, update: parcel, given: [office, id], from: {status: packed}, set: {status: sent}, condition: "#status = :was", values: {":was": packed}, rate: 1/min}
+  - {name: deliver, update: parcel, given: [office, id], from: {status: sent}, set: {status: delivered}, condition: "#status = :was", values: {":was": sent}, rate: 1/min}
+  - {name: take back, update: parcel, given: [office, id], from: {status: sent}, set: {status: returned}, condition: "#status = :was", values: {":was": sent}, rate: 1/min}
+  - {name: send again, update: parcel, given: [office, id], from: {status: returned}, set: {status: sent}, condition: "#status = :was", values: {":was": returned}, rate: 1/min}
+`
+
+// The states of items and the load over a day are drawn as stator model doc draws them.
+func TestDiagramsOfModels(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "parcels.model.yaml")
+	if err := os.WriteFile(file, []byte(parcelsModel), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.ConsoleModels = tablemodel.Console(file) })
+	b := s.open(t, "#/model")
+	got := b.run(`await t.until(() => document.querySelector(".machine svg"), "the machine"); const m = t.all(".machine")[0], states = [...m.querySelectorAll("svg text:not(.small)")].map((e) => e.textContent).sort().join(" ");
+		return [states, m.querySelectorAll("path.arrow").length, [...m.querySelectorAll(".transitions tbody tr")].map((r) => [...r.cells].map((c) => c.innerText.trim()).filter(Boolean).join(" ")).join("; ")].join("\n")`)
+	const want = "delivered packed returned sent\n5\n1 packed sent send; 2 sent delivered deliver; 3 sent returned take back; 4 returned sent send again"
+	if got != want {
+		t.Errorf("the machine has\n%s\nwant\n%s", got, want)
+	}
+	got = b.run(`await t.until(() => document.querySelector(".day polyline"), "a curve"); return t.all(".day text", ":00").length + " " + t.all(".day polyline").length + " " + t.all(".day-legend li")[0].innerText`)
+	if !strings.HasPrefix(got, "9 1 {office} Parcels: ") || !strings.Contains(got, "at the peak") {
+		t.Errorf("the day has %s", got)
+	}
+	s.checkPages(t, []consolePage{{"model-machine", "#/model", `await t.until(() => document.querySelector(".machine svg"), "the machine"); document.querySelector("#model-day").scrollIntoView();`}})
+}
+
 func number64(t *testing.T, text string) (n float64) {
 	t.Helper()
 	if _, err := fmt.Sscan(strings.ReplaceAll(text, ",", ""), &n); err != nil {

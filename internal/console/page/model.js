@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "./html.js";
 import { call } from "./api.js";
 import { Dialog, Problem, count, useAction } from "./ui.js";
 import { design, designInput, loadDesign, useDesign, ChooseModel } from "./design.js";
+import { Day, Machines } from "./diagrams.js";
 import { dollars, figure, percent } from "./watch.js";
 
 const settle = 250; // milliseconds after the last change of a field
@@ -45,6 +46,8 @@ export default function Model() {
       ${(page.Faults?.length > 0 || page.Notes?.length > 0) && html`<section class="card"><h2>Checks</h2><${Faults} faults=${page.Faults ?? []} /><${Faults} faults=${page.Notes ?? []} note /></section>`}
       <${Patterns} found=${found} d=${d} />
       <div class="columns"><${Hot} found=${found} /><${Forecast} d=${d} /></div>
+      <${Day} day=${page.Day} />
+      <${Machines} machines=${page.Machines} />
       ${page.Tables.map((t, i) => html`<${SingleTable} key=${t.Name} table=${t} entities=${found.Entities} cost=${found.Cost.tables[i]} />`)}
       <${Drift} d=${d} />
       <p class="hint">Prices: ${found.Cost.prices.region}, ${found.Cost.prices.date}, ${found.Cost.prices.currency}. <code>stator model doc</code> writes these documents as files.</p>`}

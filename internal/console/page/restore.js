@@ -1,13 +1,14 @@
 // Restores a table to a second, as a new table.
 import { html, useEffect, useState } from "./html.js";
 import { link, mayWrite, tableNames, writing } from "./state.js";
-import { call, describe } from "./api.js";
+import { call, describe, knows } from "./api.js";
 import { Problem, count, useAction } from "./ui.js";
 import { CopyAs } from "./copyas.js";
 import { NotKept, TimeField, shownOfAddress, timeOf, timeText } from "./past.js";
 
 const operation = "RestoreTableToPointInTime";
 const pollTime = 500;
+const jobs = "Stator.ListJobs";
 
 export default function Restore({ table, kept, refresh }) {
   const asked = shownOfAddress();
@@ -34,7 +35,7 @@ export default function Restore({ table, kept, refresh }) {
   });
   useEffect(() => {
     if (!work || work.table.TableStatus === "ACTIVE") return undefined;
-    const timer = setTimeout(() => describe(work.name, true).then((found) => setWork({ ...work, table: found }), setError), pollTime);
+    const timer = setTimeout(() => Promise.all([describe(work.name, true), jobOf(work.name)]).then(([found, job]) => setWork({ ...work, table: found, job }), setError), pollTime);
     return () => clearTimeout(timer);
   }, [work]);
 
@@ -55,13 +56,24 @@ export default function Restore({ table, kept, refresh }) {
 /** A name for the new table. */
 const proposed = (table, second) => (table.TableName.slice(0, 235) + (second === undefined ? "-restored" : "-" + timeText(second).replace(/[-:]/g, "").replace(" ", "-")));
 
+/** What the endpoint tells of a restore while it runs. */
+async function jobOf(name) {
+  if (!knows(jobs)) return undefined;
+  try {
+    const reply = await call(jobs);
+    return reply.Jobs.find((j) => j.JobType === "RESTORE_TABLE" && j.TableName === name);
+  } catch {
+    return undefined; // the state of the table tells the rest
+  }
+}
+
 /** Says how far a restore is. */
 function Progress({ source, work }) {
-  const { table } = work;
+  const { table, job } = work;
   const ready = table.TableStatus === "ACTIVE";
-  const size = Math.max(1, source.ItemCount), have = table.ItemCount ?? 0;
+  const size = Math.max(1, job?.ExpectedItems ?? source.ItemCount), have = job?.Items ?? table.ItemCount ?? 0;
   return html`<div class="card form"><p role="status" class="result">${ready
       ? html`<strong>${work.name}</strong> has the items of ${timeText(table.RestoreSummary?.RestoreDateTime ?? 0)}. <a href=${link("table", work.name, "items")}>Open ${work.name}</a>`
-      : html`Restoring <strong>${work.name}</strong>: ${table.TableStatus}${have ? `, ${count(have)} of about ${count(size)} items` : ""}, ${Math.round((performance.now() - work.began) / 1000)} s …`}</p>
+      : html`Restoring <strong>${work.name}</strong>: ${table.TableStatus}${have ? `, ${Math.floor(Math.min(1, have / size) * 100)} %, ${count(have)} of about ${count(size)} items` : ""}, ${Math.round((performance.now() - work.began) / 1000)} s …`}</p>
     ${!ready && html`<progress max=${size} value=${have ? Math.min(have, size) : undefined} aria-label="Progress of the restore"></progress><p class="hint">It goes on when you leave this page.</p>`}</div>`;
 }

@@ -190,7 +190,6 @@ func (b *Bench) describeModel(d *Design) (*Document, error) {
 		return nil, err
 	}
 	page, changed := doc.New(m, prices), m.Check(prices)
-	page.Machines, page.Day = nil, nil // drawn in the document that stator model doc writes
 	reply := &Document{Page: page, Cost: changed.Cost, Heat: changed.Heat[:min(mostHeat, len(changed.Heat))], Baseline: base}
 	for _, e := range m.Entities {
 		reply.Entities = append(reply.Entities, e.Name)
