@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -141,7 +142,8 @@ type remoteEndpoint struct {
 	region      string
 	credentials aws.CredentialsProvider
 	client      *http.Client
-	token       string // with which a person signs in
+	token       string                        // with which a person signs in
+	ahead       atomic.Pointer[time.Duration] // of the clock here, when it last answered; nil for unknown
 }
 
 // regionOfHost returns the region in the name of an endpoint of AWS; empty if there is none.
@@ -162,6 +164,15 @@ func (e *remoteEndpoint) About() console.About {
 		about.Notice = "This is AWS: requests are signed with your credentials and cost money. Tables of region " + e.region + " are shown."
 	}
 	return about
+}
+
+// Now returns the time of the endpoint as its last reply had it.
+func (e *remoteEndpoint) Now() time.Time {
+	ahead := e.ahead.Load()
+	if ahead == nil {
+		return time.Time{}
+	}
+	return time.Now().Add(*ahead)
 }
 
 // Identify accepts the token that the command has printed.
@@ -203,6 +214,10 @@ func (e *remoteEndpoint) Do(ctx context.Context, _ console.Identity, r console.R
 		return console.Reply{}, err
 	}
 	defer response.Body.Close()
+	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		ahead := time.Until(at)
+		e.ahead.Store(&ahead)
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRemoteReply))
 	if err != nil {
 		return console.Reply{}, err

@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,8 @@ type Endpoint interface {
 	Asks() SignIn
 	// About says what the page shows of the endpoint.
 	About() About
+	// Now returns the time of the endpoint; zero if it is not known.
+	Now() time.Time
 }
 
 // SignIn is what a person must give to sign in.
@@ -127,6 +130,9 @@ type Handler struct {
 	slots    chan struct{} // of requests in flight
 }
 
+// timeHeader is the time of the endpoint in milliseconds since 1970.
+const timeHeader = "X-Stator-Time"
+
 // maxBody is the size limit of a request of the page. Its largest are transactions of 4 MB.
 const maxBody = 5 << 20
 
@@ -182,6 +188,9 @@ func (h *Handler) guarded(w http.ResponseWriter, r *http.Request, path string) {
 		defer func() { <-h.slots }()
 	case <-r.Context().Done():
 		return
+	}
+	if now := h.o.Endpoint.Now(); !now.IsZero() {
+		w.Header().Set(timeHeader, strconv.FormatInt(now.UnixMilli(), 10))
 	}
 	switch {
 	case path == "/api" && r.Method == http.MethodPost:

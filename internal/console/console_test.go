@@ -21,8 +21,9 @@ type fakeEndpoint struct {
 	over   bool // the key was revoked
 }
 
-func (e *fakeEndpoint) Asks() SignIn { return e.signIn }
-func (e *fakeEndpoint) About() About { return About{Region: "eu-west-1"} }
+func (e *fakeEndpoint) Asks() SignIn   { return e.signIn }
+func (e *fakeEndpoint) Now() time.Time { return time.UnixMilli(1_800_000_000_123) }
+func (e *fakeEndpoint) About() About   { return About{Region: "eu-west-1"} }
 
 func (e *fakeEndpoint) Identify(_ context.Context, c Credentials) (Identity, error) {
 	if c.AccessKey != "ada" || c.Secret != "secret" {
@@ -127,6 +128,9 @@ func TestHeaders(t *testing.T) {
 		if path != "nothing" && h.Get("Cache-Control") != want {
 			t.Errorf("%q has the Cache-Control %q", path, h.Get("Cache-Control"))
 		}
+	}
+	if at := r.send("GET", "api/session", "", nil).Header().Get(timeHeader); at != "1800000000123" {
+		t.Errorf("the time of the endpoint is %q", at)
 	}
 	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
 		t.Errorf("the policy has an exception: %s", policy)

@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/console"
@@ -75,6 +76,9 @@ func (e consoleEndpoint) Asks() console.SignIn {
 
 // About returns what the page shows.
 func (e consoleEndpoint) About() console.About { return console.About{Region: e.region()} }
+
+// Now returns the time of the database.
+func (e consoleEndpoint) Now() time.Time { return e.h.service.DB.Now() }
 
 // Identify returns the owner of a key.
 func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials) (console.Identity, error) {

@@ -386,6 +386,28 @@ func TestDiagramsOfModels(t *testing.T) {
 	s.checkPages(t, []consolePage{{"model-machine", "#/model", `await t.until(() => document.querySelector(".machine svg"), "the machine"); document.querySelector("#model-day").scrollIntoView();`}})
 }
 
+// Pages follow the clock of the server, which stands still in another week than that of the browser.
+func TestClockOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]time.Duration{"behind": -9 * 24 * time.Hour, "ahead": 9 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(o *stator.Options) { o.TestClock = stator.NewTestClock(time.Now().Add(away)) })
+			s.create(t, "Notes", "id S")
+			for i := range 30 {
+				s.put(t, "Notes", item{"id": text(fmt.Sprint(i))})
+			}
+			b := s.open(t, "#/heat/Notes")
+			// 30 units of this minute, whatever the partitions are.
+			got := b.run(`await t.until(() => document.querySelector(".heat-map")?.width > 300, "the map"); document.querySelectorAll("details").forEach((d) => (d.open = true)); await t.rest();
+				return [...document.querySelectorAll(".heat-table tbody tr")].reduce((sum, r) => sum + Number(r.cells[3].innerText.replaceAll(",", "")), 0)`)
+			if got != "30" {
+				t.Errorf("the map has %s write units, want 30", got)
+			}
+		})
+	}
+}
+
 func number64(t *testing.T, text string) (n float64) {
 	t.Helper()
 	if _, err := fmt.Sscan(strings.ReplaceAll(text, ",", ""), &n); err != nil {

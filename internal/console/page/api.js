@@ -1,5 +1,6 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
 import { signal, batch } from "./html.js";
+import { setClock } from "./clock.js";
 import { session, writing, tableNames } from "./state.js";
 
 const api = new URL("api", new URL(".", location.href)).href;
@@ -45,6 +46,7 @@ export async function call(operation, input = {}, abort = undefined) {
       body: JSON.stringify(input),
       signal: abort,
     });
+    setClock(Number(reply.headers.get("X-Stator-Time")), entry.at.getTime());
     const body = await readReply(reply);
     entry.units = unitsOf(body);
     return body;
@@ -81,7 +83,10 @@ export function unitsOf(body) {
 
 /** Reads who has signed in. */
 export async function loadSession() {
-  session.value = await readReply(await fetch(api + "/session", { headers: headers() }));
+  const began = Date.now();
+  const reply = await fetch(api + "/session", { headers: headers() });
+  setClock(Number(reply.headers.get("X-Stator-Time")), began);
+  session.value = await readReply(reply);
 }
 
 /** Signs in with a key, or with the token of the command. */

@@ -1,5 +1,6 @@
 // The second of the past that a list of items shows.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { KeptText, TimeField, agoText, timeOf, timeText, useKept } from "./past.js";
 
 const presets = ["1m", "5m", "1h", "1d"];
@@ -12,7 +13,7 @@ export const atSecond = ({ operation, input }, at) => (at ? { operation: `Stator
 export function AsOf({ table, at, choosing, onChoosing, onChange }) {
   const choice = choosing && html`<${Choice} table=${table} at=${at} onCancel=${() => onChoosing(false)} onChange=${onChange} />`;
   if (!at) return choice || null;
-  const latest = Math.floor(Date.now() / 1000) - 1;
+  const latest = Math.floor(endpointNow() / 1000) - 1;
   return html`<section class="past-mark" aria-label="The past"><div class="row middle">
     <span class="when"><strong>As of ${timeText(at)}</strong> <span title="Indexes are read as if those of today had existed then">${agoText(at)}, read-only</span></span><span class="push"></span>
     <span class="row middle" role="group" aria-label="Other seconds">${steps.map(([title, by, key]) => html`<button type="button" data-key=${key} disabled=${at + by > latest} onClick=${() => onChange(at + by)}>${title}</button>`)}</span>

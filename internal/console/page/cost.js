@@ -1,6 +1,7 @@
 // What the last hour has cost, by table, index and access pattern.
 import { html, useEffect, useState } from "./html.js";
 import { link, session } from "./state.js";
+import { endpointNow } from "./clock.js";
 import { call, describe, loadTables } from "./api.js";
 import { Problem, count } from "./ui.js";
 import { design, loadDesign, ChooseModel } from "./design.js";
@@ -38,7 +39,7 @@ export default function Cost() {
     setBusy(true);
     try {
       await loadDesign();
-      const to = Math.floor(Date.now() / 60_000) * 60 + 60, from = to - 3600;
+      const to = Math.floor(endpointNow() / 60_000) * 60 + 60, from = to - 3600;
       const Resources = await consumption(from, to);
       let traffic = null;
       if (design.value.text) {

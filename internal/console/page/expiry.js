@@ -1,5 +1,6 @@
 // Items that have expired and are not removed yet, and those that expire next.
 import { html } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { link } from "./state.js";
 import { call, knows, loadTables } from "./api.js";
 import { Problem, count } from "./ui.js";
@@ -63,7 +64,7 @@ export default function Expiry() {
 
 function next(now) {
   const first = now?.NextItems[0];
-  return first ? `in ${duration(first.ExpiresAt - Date.now() / 1000)}` : now ? "none" : "–";
+  return first ? `in ${duration(first.ExpiresAt - endpointNow() / 1000)}` : now ? "none" : "–";
 }
 
 /** The removal of expired items on this server. */
@@ -77,7 +78,7 @@ function Items({ r }) {
   if (!r.now) return html`<p class="hint">What is due is not known.</p>`;
   const list = (title, items, when, none) => html`<section><h3>${title}</h3>${items.length === 0 ? html`<p class="hint">${none}</p>` : html`<div class="scroll"><table class="list"><thead><tr><th scope="col">Key</th><th scope="col">Expires</th></tr></thead>
     <tbody>${items.map((i) => html`<tr><td class="mono wrap">${keyText(i.Key)}</td><td>${clockTime(i.ExpiresAt)} <span class="hint">${when(i)}</span></td></tr>`)}</tbody></table></div>`}</section>`;
-  const now = Date.now() / 1000;
+  const now = endpointNow() / 1000;
   return html`${r.now.FarValue !== undefined && html`<p class="warning">An item has ${count(r.now.FarValue)} in ${r.attribute}, which is thousands of years from now. The time is in seconds, not in milliseconds, so such items do not expire.</p>`}
     <div class="columns">${list("Due, the oldest first", r.now.DueItems, (i) => `${duration(now - i.ExpiresAt)} ago`, "Nothing is due.")}${list("Next", r.now.NextItems, (i) => `in ${duration(i.ExpiresAt - now)}`, "Nothing expires later.")}</div>
     <p class="hint"><a href=${link("table", r.id, "items")}>Items of ${r.id}</a></p>`;

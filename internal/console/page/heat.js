@@ -1,5 +1,6 @@
 // The heat of a table or an index: a map of its hash ranges over time, the hottest keys, and charts.
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { go, link, route, tableNames, theme, writing, mayWrite } from "./state.js";
 import { call, describe, loadTables, knows } from "./api.js";
 import { Problem, count, toast, useAction } from "./ui.js";
@@ -48,7 +49,7 @@ export default function Heat({ steps: [table, index = ""] }) {
 function useHeat(table, index, span) {
   const [found, setFound] = useState({});
   const read = async () => {
-    const to = Math.ceil(Date.now() / 1000);
+    const to = Math.ceil(endpointNow() / 1000);
     try {
       const heat = await call("Stator.GetHeat", { TableName: table, ...(index && { IndexName: index }), StartTime: to - span.minutes * 60, EndTime: to, MaxColumns: 240 });
       setFound({ heat, from: to - span.minutes * 60, to });
@@ -332,7 +333,7 @@ function Keys({ table, index, span }) {
   const of = { TableName: table, ...(index && { IndexName: index }) };
   const read = async () => {
     try {
-      const now = Math.ceil(Date.now() / 60_000) * 60;
+      const now = Math.ceil(endpointNow() / 60_000) * 60;
       const d = await call("DescribeContributorInsights", of);
       const reports = {};
       for (const rule of d.ContributorInsightsRuleList ?? []) {

@@ -1,5 +1,6 @@
 // Charts of a table or an index: what it consumes, what is throttled, how long requests take.
 import { html, useEffect, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { Problem } from "./ui.js";
 import { Chart } from "./charts.js";
 import { metricData } from "./watch.js";
@@ -11,7 +12,7 @@ export function HeatCharts({ table, index, span }) {
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
   const read = async () => {
-    const to = Math.floor(Date.now() / 1000 / span.period) * span.period + span.period, from = to - span.minutes * 60;
+    const to = Math.floor(endpointNow() / 1000 / span.period) * span.period + span.period, from = to - span.minutes * 60;
     const of = { table, index };
     const units = [
       { ...of, name: "ConsumedReadCapacityUnits", stat: "Sum" }, { ...of, name: "ConsumedWriteCapacityUnits", stat: "Sum" },

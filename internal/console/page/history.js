@@ -1,5 +1,6 @@
 // The history of an item: who has changed what, and when, the newest change first.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { mayWrite, writing } from "./state.js";
 import { callPatiently, unitsOf } from "./api.js";
 import { count, units } from "./ui.js";
@@ -106,7 +107,7 @@ function Change({ table, itemKey, change, onUndo }) {
       <span class="hint">${agoText(change.At)}</span><${Who} change=${change} />
       <span class="push"></span>
       <button type="button" class="quiet" aria-pressed=${whole} onClick=${() => setWhole(!whole)}>Whole item</button>
-      ${second < Math.floor(Date.now() / 1000) && html`<a class="button" href=${itemsLink(table, second, itemKey)}>Items as of then</a>`}
+      ${second < Math.floor(endpointNow() / 1000) && html`<a class="button" href=${itemsLink(table, second, itemKey)}>Items as of then</a>`}
       ${mayWrite.value && html`<button type="button" class="danger" disabled=${!writing.value} title=${writing.value ? "" : "Switch changes on first"} onClick=${onUndo}>Undo …</button>`}
     </div>
     ${whole

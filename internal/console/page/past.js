@@ -1,5 +1,6 @@
 // What the views of the past share: times, the field for one, messages when the past cannot be read.
 import { html, useEffect, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { link, mayWrite, route, writing } from "./state.js";
 import { call, knows } from "./api.js";
 import { Problem, toast, useAction } from "./ui.js";
@@ -19,7 +20,7 @@ const clockForm = /^(\d{1,2}):(\d\d)(?::(\d\d))?$/;
  * 1970. A time of the day that is still to come is that of yesterday.
  * @returns {number} the second since 1970
  */
-export function parseTime(text, now = Date.now()) {
+export function parseTime(text, now = endpointNow()) {
   const given = text.trim();
   const relative = relativeForm.exec(given);
   if (relative) {
@@ -59,7 +60,7 @@ export function timeText(second, withMillis = false) {
 export const utcText = (second) => new Date(Math.round(second * 1000)).toISOString().replace(/\.000Z$/, "Z");
 
 /** How long ago a time was. */
-export function agoText(second, now = Date.now()) {
+export function agoText(second, now = endpointNow()) {
   const ago = Math.max(0, Math.round(now / 1000 - second));
   const of = (n, unit) => `${n} ${unit}${n === 1 ? "" : "s"} ago`;
   if (ago < 60) return of(ago, "second");

@@ -1,5 +1,6 @@
 // An item as it was at a second, read-only.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { mayWrite } from "./state.js";
 import { call, callPatiently, unitsOf } from "./api.js";
 import { Dialog, units } from "./ui.js";
@@ -30,7 +31,7 @@ export default function PastItem({ table, itemKey, at, onClose }) {
     setForm(f);
     if (f === forms[2] && !now) call("GetItem", { TableName: table.TableName, Key: itemKey, ConsistentRead: true }, abort.current.signal).then((reply) => setNow({ item: reply.Item ?? null }), fail);
   };
-  const latest = Math.floor(Date.now() / 1000) - 1;
+  const latest = Math.floor(endpointNow() / 1000) - 1;
   return html`<${Dialog} wide title=${keyText(table, itemKey)} onClose=${() => onClose(false)}><div class="form">
     <p class="past-mark"><strong>As of ${timeText(at)}</strong> <span>${agoText(at)}, read-only</span></p>
     <${PastProblem} error=${error} table=${table} operation=${operation} />

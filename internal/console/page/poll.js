@@ -1,5 +1,6 @@
 // Reading again and again while a view is open, and times as these views show them.
 import { useEffect, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 
 /**
  * Calls read now and every so many milliseconds, one call after the other, until the view is closed. A page that nobody
@@ -69,5 +70,5 @@ export function duration(seconds) {
   return of(Math.floor(s / 86400), "d", Math.floor((s % 86400) / 3600), "h");
 }
 
-/** How long ago a time of a reply was, by the clock of this browser. */
-export const since = (seconds) => duration(Date.now() / 1000 - seconds);
+/** How long ago a time of a reply was. */
+export const since = (seconds) => duration(endpointNow() / 1000 - seconds);

@@ -1,5 +1,6 @@
 // Reading a stream as it grows: all of its shards, each after its parent.
 import { call } from "./api.js";
+import { endpointNow } from "./clock.js";
 
 const service = "DynamoDBStreams_20120810.";
 const atOnce = 4; // shards that are read at a time
@@ -141,7 +142,7 @@ export class Tail {
       const at = shard.last ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: shard.last } : { ShardIteratorType: shard.type };
       const reply = await call(service + "GetShardIterator", { StreamArn: this.arn, ShardId: shard.id, ...at }, signal);
       shard.iterator = reply.ShardIterator;
-      shard.entered ??= Date.now();
+      shard.entered ??= endpointNow();
     }
     const reply = await call(service + "GetRecords", { ShardIterator: shard.iterator }, signal);
     if (signal.aborted) return;
@@ -149,7 +150,7 @@ export class Tail {
     const records = reply.Records;
     if (records.length) shard.last = records.at(-1).dynamodb.SequenceNumber;
     const wanted = records.filter((r) => r.dynamodb.ApproximateCreationDateTime * 1000 + 999 >= shard.since);
-    shard.catchingUp = records.length > 0 && shard.type !== "LATEST" && Date.now() / 1000 - records.at(-1).dynamodb.ApproximateCreationDateTime > 5;
+    shard.catchingUp = records.length > 0 && shard.type !== "LATEST" && endpointNow() / 1000 - records.at(-1).dynamodb.ApproximateCreationDateTime > 5;
     shard.due = records.length ? 0 : performance.now() + idle;
     if (wanted.length) this.onRecords(wanted);
     if (!shard.iterator) { // it was split or rolled over, and its children follow

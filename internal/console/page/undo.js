@@ -1,6 +1,7 @@
 // Undoes a change of an item, or the changes of a window. First a plan is shown; it is executed by its number, so that what is written
 // is what was shown.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { endpointNow } from "./clock.js";
 import { link, mayWrite, writing } from "./state.js";
 import { callPatiently, knows, unitsOf } from "./api.js";
 import { Dialog, count, itemsText, toast, units, useAction } from "./ui.js";
@@ -47,7 +48,7 @@ export function UndoChange({ table, itemKey, change, onClose }) {
     return onClose(true);
   });
   const write = plan?.Writes[0], conflict = plan?.Conflicts[0];
-  const now = Math.floor(Date.now() / 1000) - 1;
+  const now = Math.floor(endpointNow() / 1000) - 1;
   return html`<${Dialog} wide title="Undo a change" onClose=${() => onClose(false)}><div class="form">
     <p class="mono">${keyText(table, itemKey)} <span class="hint">as changed at ${timeText(change.At, true)}</span></p>
     <${PastProblem} error=${error} table=${table} operation=${operation} />

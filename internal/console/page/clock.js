@@ -1,0 +1,21 @@
+// The clock of the endpoint. That of the browser may be wrong, and a test may have set that of the server.
+
+const tolerance = 2000; // milliseconds that the network, and times in whole seconds, explain
+
+let ahead = 0; // milliseconds that the endpoint is ahead of the browser
+
+/**
+ * Takes the time that the endpoint had while it answered a request.
+ * @param {number} at milliseconds since 1970; 0 if it is not known
+ * @param {number} began when the request was sent, by the clock of the browser
+ */
+export function setClock(at, began) {
+  if (!at) return;
+  const ended = Date.now();
+  if (at < began - tolerance) ahead = at - began;
+  else if (at > ended + tolerance) ahead = at - ended;
+  else ahead = 0;
+}
+
+/** The time of the endpoint, in milliseconds since 1970. */
+export const endpointNow = () => Date.now() + ahead;
