@@ -12,8 +12,8 @@ TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 TESTSUM    := $(GO) run gotest.tools/gotestsum@v1.13.0
-# TEST runs go test. It leaves the skipped tests to the summary at the end of make test.
-TEST       = $(TESTSUM) --format standard-quiet --hide-summary skipped --jsonfile $(CURDIR)/bin/tests/$(1).json --
+# TEST runs go test. It leaves the skipped tests to the summary at the end of make test, and what go vet finds to make vet.
+TEST       = $(TESTSUM) --format standard-quiet --hide-summary skipped --jsonfile $(CURDIR)/bin/tests/$(1).json -- -vet=off
 # The Debian packages with the servers and programs that tests use: tests without theirs are skipped.
 COMPANIONS := postgresql rabbitmq-server tesseract-ocr poppler-utils chromium prometheus jq e2fsprogs xfsprogs python3-venv python3-pytest
 
@@ -74,10 +74,13 @@ vet:
 # request after the other or run servers in processes of their own (SEQUENTIAL); single tests that take a minute with it, and
 # whose code others run with it (SLOW); of the applications, all packages but RACED_APPS;
 # and tests that count allocations, or that it does not allow.
-SEQUENTIAL := cmd/stator conformance internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/migrate internal/model/prove internal/model/rightsize internal/protocol/wire torture
-SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCompressedReplies|TestCountingLeavesRequestsAlone|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDamageToEncryptedFolderIsReported|TestDamageToManifestIsSilentWithoutMarks|TestDeletesWithoutSpaceForCompactions|TestFindingsOfExamples|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestInterruptedConversions|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfCompressedReplies|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelInferMissingEntity|TestModelPolicyIsLeast|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestOtherRepliesAreNotCompressed|TestPointsAreBounded|TestPolicyOfModelIsUsed|TestPrefixFiltersHideNothing|TestProveFindsWrongPredictions|TestProveModels|TestRandomOperations|TestRestoresAfterStepsOfTheClock|TestShapes|TestShapesOfEntities|TestShapesOfStatements|TestSmallBatchesDoNotWaitForMemory|TestTransactionsOfLargeItems|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork|TestWALDamageIsDetectedUpToItsEnd
+SEQUENTIAL := cmd/stator conformance docs internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/migrate internal/model/prove internal/model/rightsize internal/protocol/wire torture
+SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCompressedReplies|TestCountingLeavesRequestsAlone|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDamageToEncryptedFolderIsReported|TestDamageToManifestIsSilentWithoutMarks|TestDamagedFiles|TestDeletesWithoutSpaceForCompactions|TestEmptyLinesAreSkippedTogether|TestFilesOfAnImport|TestFindingsOfExamples|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestInterruptedConversions|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfCompressedReplies|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelInferMissingEntity|TestModelPolicyIsLeast|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestOtherRepliesAreNotCompressed|TestPlantedBugs|TestPointsAreBounded|TestPointsOfManySeries|TestPolicyOfModelIsUsed|TestPrefixFiltersHideNothing|TestProveFindsWrongPredictions|TestProveModels|TestRandomOperations|TestRestoresAfterStepsOfTheClock|TestScheduleAfterAStop|TestScheduleMaxAge|TestScheduleWithAWrongClock|TestScheduledBackupFails|TestShapes|TestShapesOfEntities|TestShapesOfLogs|TestShapesOfStatements|TestSmallBatchesDoNotWaitForMemory|TestTransactionsOfLargeItems|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork|TestWALDamageIsDetectedUpToItsEnd
 RACED_APPS := downloads/ledger downloads/queue goals/stream internal/home taskqueue/queue taskqueue/table
 SLOW_APPS  := TestBulk|TestClaimsOutliveTheServers|TestCrashAtEveryWrite|TestCrashFindsFaults|TestShardsRoll|TestSlotsOfRunningTasksStay|TestUnits|TestUnitsFollowTheTasks|TestUpgradeWithRunningTasks
+# The tests of SLOW, those that count allocations, and those that the race detector does not allow, with their packages.
+NO_RACE     = Allocations|Region|TwoServers|^($(SLOW))$$
+NO_RACE_IN  = $(shell grep -lE 'func (Test\w*(Allocations|Region|TwoServers)|($(SLOW))\b)' *_test.go $$(find internal -name '*_test.go' -not -path '*/browser/*') | xargs -n 1 dirname | sort -u | sed 's,^[^.],./&,')
 # The longest ones come first, so that no processor waits for them at the end.
 LONGEST    := github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/db
 OTHERS      = $(LONGEST) $(filter-out $(LONGEST) $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))
@@ -87,7 +90,7 @@ unit:
 	rm -rf bin/tests bin/traffic && mkdir -p bin/tests
 	$(call TEST,all) $(if $(RACE),$(RACE) -skip '^($(SLOW))$$') -timeout 15m $(OTHERS)
 	$(call TEST,sequential) -timeout 15m $(SEQUENTIAL:%=./%)
-	$(if $(RACE),$(call TEST,norace) -run 'Allocations|Region|TwoServers|^($(SLOW))$$' $(filter-out $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list . ./internal/...)))
+	$(if $(RACE),$(call TEST,norace) -run '$(NO_RACE)' $(filter-out $(SEQUENTIAL:%=./%),$(NO_RACE_IN)))
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
