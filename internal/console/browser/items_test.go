@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -382,12 +388,17 @@ func TestPartiQL(t *testing.T) {
 	}
 }
 
+var (
+	browsed      = flag.Int("items", 2_400, "items of the table that TestMemory browses")
+	browsedPages = flag.Int("pages", 20, "pages of 500 items that TestMemory reads")
+)
+
 // A table is browsed without the memory of the browser growing: the grid has rows for the screen, and one page is kept.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	s.orders(t, 2400)
-	b := s.open(t, "#/table/Orders/items")
+	s.notes(t, *browsed)
+	b := s.open(t, "#/table/Notes/items")
 	measure := func() (bytes, rows float64) {
 		t.Helper()
 		text := b.run(`gc?.(); await t.rest(); return performance.memory.usedJSHeapSize + " " + document.querySelectorAll(".grid tr").length;`)
@@ -401,12 +412,48 @@ func TestMemory(t *testing.T) {
 	if rows > 80 {
 		t.Errorf("the grid has %v rows", rows)
 	}
-	for range 5 {
-		b.run(`for (let i = 0; i < 4; i++) { await t.click("button", "Next"); await t.has("page " + (i + 2)); } await t.click("button", "First page"); await t.has("page 1"); await t.rows(500);`)
+	for read, page := 0, 1; read < *browsedPages; read++ {
+		button := "Next"
+		if page++; page*500 > *browsed || page > 1000 {
+			button, page = "First page", 1
+		}
+		b.run(`await t.click("button", $1); await t.until(() => t.all(".hint").some((e) => e.textContent === $2), $2); await t.rows(500);`, button, fmt.Sprint("page ", page))
 	}
 	after, _ := measure()
-	t.Logf("%.1f MB before 25 pages of 500 items, %.1f MB after", before/1e6, after/1e6)
+	t.Logf("%d items: %.1f MB before %d pages of 500, %.1f MB after", *browsed, before/1e6, *browsedPages, after/1e6)
 	if after > before+20e6 {
 		t.Errorf("the memory of the page grew from %v to %v bytes", before, after)
 	}
+}
+
+// notes makes a table with many small items, without a connection.
+func (s *server) notes(t *testing.T, n int) {
+	t.Helper()
+	s.create(t, "Notes", "id S")
+	var next atomic.Int64
+	var loaders sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		loaders.Go(func() {
+			for {
+				var puts []string
+				end := int(next.Add(25))
+				for i := end - 25; i < min(n, end); i++ {
+					puts = append(puts, fmt.Sprintf(`{"PutRequest":{"Item":{"id":{"S":"note-%08d"},"n":{"N":"%d"},"text":{"S":"note %d of a table that is browsed: %x"}}}}`, i, i, i, uint64(i)*0x9e3779b97f4a7c15))
+				}
+				if len(puts) == 0 || t.Failed() {
+					return
+				}
+				r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader(`{"RequestItems":{"Notes":[`+strings.Join(puts, ",")+`]}}`))
+				r.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchWriteItem")
+				r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+				r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+				r.Header.Set("X-Amz-Date", "20260101T000000Z")
+				w := httptest.NewRecorder()
+				if s.db.Handler().ServeHTTP(w, r); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "PutRequest") {
+					t.Errorf("%d %s", w.Code, w.Body.String())
+				}
+			}
+		})
+	}
+	loaders.Wait()
 }
