@@ -33,6 +33,19 @@ func TestNegativeOptionsAreRefused(t *testing.T) {
 	}
 }
 
+// An origin that no browser sends is refused.
+func TestImpossibleOriginsAreRefused(t *testing.T) {
+	for site, ok := range map[string]bool{"http://localhost:3000": true, "*": true, "http://localhost:3000/app": false, "": false} {
+		db, err := stator.Open(t.Context(), stator.Options{AllowedOrigins: []string{site}})
+		if err == nil {
+			err = db.Close()
+		}
+		if (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "AllowedOrigins: ") {
+			t.Errorf("%q: got %v", site, err)
+		}
+	}
+}
+
 // A folder with other files is refused unless they are allowed.
 func TestOtherFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()

@@ -311,6 +311,11 @@ func (o *Options) check() error {
 			return fmt.Errorf("%s is %v, but must not be negative", d.name, d.value)
 		}
 	}
+	for _, site := range o.AllowedOrigins {
+		if err := server.CheckOrigin(site); err != nil {
+			return fmt.Errorf("AllowedOrigins: %w", err)
+		}
+	}
 	switch {
 	case o.EncryptionKey == "":
 	case o.Engine != "":
