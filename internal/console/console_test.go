@@ -373,6 +373,12 @@ func TestFirstView(t *testing.T) {
 	if total >= 100_000 || !seen["vendor/preact.js"] || !seen["api.js"] {
 		t.Errorf("the first view has %d bytes compressed in %v", total, seen)
 	}
+	// A file that is not named there is only asked for when another one has arrived.
+	for name := range seen {
+		if named := strings.Contains(string(l.page.plain), `"`+l.prefix+name+`"`); !named {
+			t.Errorf("the page does not preload %s", name)
+		}
+	}
 	for name, f := range l.byPath {
 		if strings.HasPrefix(name, "vendor/") || name == "icon.svg" {
 			continue
