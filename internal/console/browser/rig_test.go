@@ -163,7 +163,7 @@ addEventListener("unhandledrejection", (e) => faults.push("rejection: " + e.reas
 // steps are what tests do on a page.
 const steps = `window.t ??= {
   async until(f, what) {
-    for (let i = 0; i < 500; i++) {
+    for (let i = 0; i < 3000; i++) {
       let v;
       try { v = await f(); } catch { v = undefined; }
       if (v) return v;
