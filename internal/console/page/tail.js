@@ -64,6 +64,7 @@ export class Tail {
       for (let first = true; !this.stopped; first = false) {
         if (!this.paused && (first || this.mustDescribe)) await this.describe(first);
         if (first) {
+          await this.enterLatest();
           this.tell({ phase: this.paused ? "paused" : "live" });
           for (let i = 0; i < atOnce; i++) this.work();
         }
@@ -136,14 +137,28 @@ export class Tail {
     }
   }
 
+  /** Enters the shards whose records count from now on, so that a change after the view says "live" is not missed. */
+  async enterLatest() {
+    for (const shard of this.shards.values()) {
+      if (shard.done || shard.type !== "LATEST") continue;
+      try {
+        await this.enter(shard, this.abort.signal);
+      } catch (err) {
+        this.recover(shard, err);
+      }
+    }
+  }
+
+  async enter(shard, signal) {
+    const at = shard.last ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: shard.last } : { ShardIteratorType: shard.type };
+    const reply = await call(service + "GetShardIterator", { StreamArn: this.arn, ShardId: shard.id, ...at }, signal);
+    shard.iterator = reply.ShardIterator;
+    shard.entered ??= endpointNow();
+  }
+
   async read(shard) {
     const { signal } = this.abort;
-    if (!shard.iterator) {
-      const at = shard.last ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: shard.last } : { ShardIteratorType: shard.type };
-      const reply = await call(service + "GetShardIterator", { StreamArn: this.arn, ShardId: shard.id, ...at }, signal);
-      shard.iterator = reply.ShardIterator;
-      shard.entered ??= endpointNow();
-    }
+    if (!shard.iterator) await this.enter(shard, signal);
     const reply = await call(service + "GetRecords", { ShardIterator: shard.iterator }, signal);
     if (signal.aborted) return;
     shard.iterator = reply.NextShardIterator;
