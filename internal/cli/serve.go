@@ -61,6 +61,7 @@ type serveFlags struct {
 	allowHosts    []string
 	allowFiles    bool
 	shutdownDelay time.Duration
+	stopWithStdin bool
 	pprof         string
 	otlpEndpoint  string
 	traceSample   float64
@@ -138,12 +139,19 @@ machines can reach requires that, and TLS:
 			if f.daxCache, err = f.cacheFlags.options(cmd, &f.dax); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), &f, cmd.ErrOrStderr())
+			ctx := cmd.Context()
+			if f.stopWithStdin {
+				var cancel context.CancelFunc
+				ctx, cancel = untilEOF(ctx, cmd.InOrStdin())
+				defer cancel()
+			}
+			return serve(ctx, &f, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&f.data, "data", "stator-data", "data folder; created if it does not exist")
+	flags.BoolVar(&f.stopWithStdin, "stop-with-stdin", false, "stop when standard input ends: a program that has started the server through a pipe does not leave it behind, even if it is killed")
 	flags.BoolVar(&f.allowFiles, "allow-other-files", false, "create the data in a folder that has other files already")
 	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")

@@ -98,6 +98,29 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// With --stop-with-stdin, the server stops without an error when the program that holds the other
+// end of its standard input ends.
+func TestStopWithStdin(t *testing.T) {
+	stdin, starter := io.Pipe()
+	printed, stderr := io.Pipe()
+	cmd := serveCommand()
+	cmd.SetArgs([]string{"--in-memory", "--addr", "127.0.0.1:0", "--stop-with-stdin"})
+	cmd.SetIn(stdin)
+	cmd.SetErr(stderr)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(t.Context()); stderr.Close() }()
+	var announced bool
+	for scanner := bufio.NewScanner(printed); scanner.Scan(); {
+		if strings.HasPrefix(scanner.Text(), "data is in ") {
+			announced = true
+			starter.Close()
+		}
+	}
+	if err := <-ended; err != nil || !announced {
+		t.Errorf("the server ended with %v; announced: %v", err, announced)
+	}
+}
+
 func TestServeFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -87,7 +87,8 @@ const startTimeout = 30_000;
 /** Starts a server, by default in memory on a free port, which ends with this process. */
 exports.start = function start(options = {}) {
   const { args = ["--in-memory"], port = 0, host = "127.0.0.1", env = process.env, onLog } = options;
-  const child = spawn(exports.binary(), ["serve", "--addr", `${host}:${port}`, ...args], { env, stdio: ["ignore", "ignore", "pipe"] });
+  // The pipe to its standard input ends with this process, even if that is killed, and then the server stops.
+  const child = spawn(exports.binary(), ["serve", "--stop-with-stdin", "--addr", `${host}:${port}`, ...args], { env, stdio: ["pipe", "ignore", "pipe"] });
   const end = () => child.kill("SIGTERM");
   process.once("exit", end);
   const exited = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));

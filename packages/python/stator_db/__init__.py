@@ -142,6 +142,7 @@ class Server(Database):
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait()
+        self.process.stdin.close()
 
     def __enter__(self):
         return self
@@ -152,8 +153,9 @@ class Server(Database):
 
 def start(*args, port=0, host="127.0.0.1"):
     """Starts a server with arguments of ``stator serve``; without any it is in memory."""
-    command = [binary(), "serve", "--addr", f"{host}:{port}", *(args or ["--in-memory"])]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = [binary(), "serve", "--stop-with-stdin", "--addr", f"{host}:{port}", *(args or ["--in-memory"])]
+    # The pipe to its standard input ends with this process, even if that is killed, and then the server stops.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     timer = threading.Timer(START_TIMEOUT, process.kill)
     timer.start()
     log, endpoint = "", None
