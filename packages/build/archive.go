@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,20 +114,26 @@ func writeZip(w io.Writer, files []packed) error {
 
 // checksums writes the SHA-256 of all artefacts.
 func (r *release) checksums() error {
-	entries, err := os.ReadDir(r.out)
-	if err != nil {
-		return err
-	}
 	var lines []string
-	for _, e := range entries {
-		if e.IsDir() {
-			continue
+	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "binaries": // they are in the artefacts
+			return filepath.SkipDir
+		case d.IsDir() || slices.Contains([]string{".md5", ".sha1"}, filepath.Ext(path)):
+			return nil
 		}
-		sum, err := sumOf(filepath.Join(r.out, e.Name()))
+		name, err := filepath.Rel(r.out, path)
 		if err != nil {
 			return err
 		}
-		lines = append(lines, sum+"  "+e.Name()+"\n")
+		sum, err := sumOf(path)
+		lines = append(lines, sum+"  "+filepath.ToSlash(name)+"\n")
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	slices.Sort(lines)
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)

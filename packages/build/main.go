@@ -1,5 +1,5 @@
-// Command build makes the artefacts of a release: archives, npm packages, Python wheels, a software
-// bill of materials and checksums.
+// Command build makes the artefacts of a release: archives, npm packages, Python wheels, artifacts
+// for Maven, a software bill of materials and checksums.
 //
 //	go run . --version 1.2.3 --out ../../bin/release
 package main
@@ -49,6 +49,7 @@ type release struct {
 	root    string // of the repository
 	out     string
 	chosen  []platform
+	jars    func() error // builds the modules for Java
 }
 
 // semantic is the form of versions that npm and PyPI have in common.
@@ -56,6 +57,7 @@ var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 func main() {
 	var r release
+	r.jars = r.javaJars
 	var names string
 	flag.StringVar(&r.version, "version", "0.0.0", "version of the release")
 	flag.StringVar(&r.root, "root", "../..", "the repository")
@@ -90,13 +92,13 @@ func (r *release) run(names string) error {
 		if err := r.compile(p); err != nil {
 			return fmt.Errorf("compile for %s: %w", p, err)
 		}
-		for _, pack := range []func(platform) error{r.archive, r.npmPlatform, r.wheel} {
+		for _, pack := range []func(platform) error{r.archive, r.npmPlatform, r.wheel, r.javaPlatform} {
 			if err := pack(p); err != nil {
 				return fmt.Errorf("pack for %s: %w", p, err)
 			}
 		}
 	}
-	for _, step := range []func() error{r.npmMain, r.sbom, r.checksums} {
+	for _, step := range []func() error{r.npmMain, r.javaBinary, r.jars, r.mavenChecksums, r.sbom, r.checksums} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -126,6 +128,15 @@ func (r *release) choose(names string) error {
 // binary is the path of the binary of a platform.
 func (r *release) binary(p platform) string {
 	return filepath.Join(r.out, "binaries", p.os+"-"+p.arch, p.executable())
+}
+
+// hostBinary is the path of the binary of this machine.
+func (r *release) hostBinary() string {
+	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
+	if i < 0 {
+		return ""
+	}
+	return r.binary(platforms[i])
 }
 
 func (r *release) compile(p platform) error {
