@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,6 +63,40 @@ func TestJava(t *testing.T) {
 			t.Errorf("unpacked binaries are %v, %v", unpacked, err)
 		}
 	})
+}
+
+// Each platform has a profile, which Maven activates by the names that Java has for it.
+func TestJavaProfiles(t *testing.T) {
+	r := &release{version: "1.2.3", out: t.TempDir(), chosen: platforms}
+	if err := r.javaBinary(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.mavenFile("stator-binary", ".pom"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pom struct {
+		Profiles []struct {
+			Name     string `xml:"activation>os>name"`
+			Family   string `xml:"activation>os>family"`
+			Arch     string `xml:"activation>os>arch"`
+			Artifact string `xml:"dependencies>dependency>artifactId"`
+		} `xml:"profiles>profile"`
+	}
+	if err := xml.Unmarshal(text, &pom); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range pom.Profiles {
+		got = append(got, p.Name+p.Family+" "+p.Arch+" "+strings.TrimPrefix(p.Artifact, "stator-binary-"))
+	}
+	want := []string{
+		"linux amd64 linux-amd64", "linux aarch64 linux-arm64", "mac x86_64 darwin-amd64", "mac aarch64 darwin-arm64",
+		"windows amd64 windows-amd64", "windows aarch64 windows-arm64",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the profiles are %q, want %q", got, want)
+	}
 }
 
 // The module for Testcontainers compiles against the signatures of Testcontainers that its documentation
