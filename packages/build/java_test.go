@@ -19,7 +19,7 @@ func needMaven(t *testing.T) {
 		t.Skip(err)
 	}
 	if !debianMaven() {
-		t.Skipf("%s has no JUnit 5, or no plugins of Maven: apt-get install junit5 libsurefire-java libmaven-javadoc-plugin-java libmaven-source-plugin-java", debianRepository)
+		t.Skipf("%s has no JUnit 5, or no plugins of Maven: make java-companions", debianRepository)
 	}
 }
 
@@ -155,7 +155,7 @@ func sdkRepository(folder string) error {
 		return err
 	}
 	if len(jars) == 0 {
-		return errors.New("the jars of the AWS SDK for Java are missing, which DynamoDB Local has: run make dynamodb-local")
+		return errors.New("the jars of the AWS SDK for Java are missing, which DynamoDB Local has: run make java-companions")
 	}
 	manifest := "Manifest-Version: 1.0\n"
 	line := "Class-Path:"
