@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/stator-db/stator/internal/protocol/effect"
 )
 
 // Header is the header that the page sends with each request: the mode that the person has
@@ -74,21 +76,8 @@ func isLoopback(r *http.Request) bool {
 	return err == nil && at.IsLoopback()
 }
 
-// readers are how the names of operations that change nothing begin.
-var readers = []string{"BatchGet", "Describe", "Explain", "Get", "ItemHistory", "List", "Query", "Read", "Scan", "Search", "TransactGet"}
-
-// reads reports whether a request changes nothing. Names of operations that read begin with a
-// word of readers; a statement of PartiQL reads if it is a SELECT.
+// reads reports whether a request changes nothing.
 func reads(target string, body []byte) bool {
 	_, name, _ := strings.Cut(target, ".")
-	switch name {
-	case "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction":
-		return onlySelects(body)
-	}
-	for _, word := range readers {
-		if strings.HasPrefix(name, word) {
-			return true
-		}
-	}
-	return false
+	return effect.Of(name, body) == effect.Nothing
 }

@@ -1,4 +1,4 @@
-package console
+package effect
 
 import (
 	"encoding/json"
