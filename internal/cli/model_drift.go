@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/model/drift"
@@ -122,23 +121,12 @@ func (f *driftFlags) askServer(ctx context.Context, m *model.Model) (traffic wor
 }
 
 // serverTraffic reads the counts of the server.
-func (f *driftFlags) serverTraffic(ctx context.Context, e *apply.Endpoint) (traffic workload.Report, err error) {
+func (f *driftFlags) serverTraffic(ctx context.Context, e *apply.Endpoint) (workload.Report, error) {
 	read := e.Get
 	if f.reset {
 		read = e.Delete // returns the counts that it resets
 	}
-	text, err := read(ctx, "/shapes")
-	if err != nil {
-		hint := "only a stator counts requests by shape"
-		if fault, ok := errors.AsType[*apierror.Error](err); ok && fault.Code == "AccessDeniedException" {
-			hint = "the policies of the key must allow that"
-		}
-		return traffic, fmt.Errorf("cannot read the request counts of %s: %w\n        %s", f.endpoint, err, hint)
-	}
-	if err := json.Unmarshal(text, &traffic); err != nil || traffic.Shapes == nil {
-		return traffic, fmt.Errorf("%s/shapes returns no shapes\n        only a stator counts requests by shape", strings.TrimSuffix(f.endpoint, "/"))
-	}
-	return traffic, nil
+	return drift.Traffic(ctx, f.endpoint, read)
 }
 
 // maxTrafficFile bounds a file of counts: those of a server have about 2 MB at most.

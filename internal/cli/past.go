@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/past"
 )
 
 // pastFlags are the flags of the commands that read items and their past.
@@ -30,123 +28,38 @@ func (f *pastFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 }
 
-// typedItem is the attributes of an item, or of a key, as the API has them.
-type typedItem map[string]json.RawMessage
-
-// tableKeys has the keys of a table and of its indexes.
-type tableKeys struct {
-	types   map[string]string // of attributes
-	table   []string          // the partition key, then the sort key
-	indexes map[string][]string
-}
-
-func describeKeys(ctx context.Context, server *apply.Endpoint, table string) (*tableKeys, error) {
-	text, err := server.Send(ctx, "DescribeTable", map[string]string{"TableName": table})
+// describeTable describes a table of a server.
+func describeTable(ctx context.Context, server *apply.Endpoint, table string) (*past.Table, error) {
+	t, err := past.Describe(ctx, server.Send, table)
 	if err != nil {
 		return nil, fmt.Errorf("cannot describe table %s on %s: %w", table, server.URL, err)
 	}
-	type keySchema []struct{ AttributeName string }
-	type index struct {
-		IndexName string
-		KeySchema keySchema
-	}
-	var reply struct {
-		Table struct {
-			AttributeDefinitions   []struct{ AttributeName, AttributeType string }
-			KeySchema              keySchema
-			GlobalSecondaryIndexes []index
-			LocalSecondaryIndexes  []index
-		}
-	}
-	if err := json.Unmarshal(text, &reply); err != nil {
-		return nil, fmt.Errorf("read the description of table %s: %w", table, err)
-	}
-	names := func(s keySchema) (names []string) {
-		for _, a := range s {
-			names = append(names, a.AttributeName)
-		}
-		return names
-	}
-	k := &tableKeys{types: make(map[string]string), table: names(reply.Table.KeySchema), indexes: make(map[string][]string)}
-	for _, a := range reply.Table.AttributeDefinitions {
-		k.types[a.AttributeName] = a.AttributeType
-	}
-	for _, x := range append(reply.Table.GlobalSecondaryIndexes, reply.Table.LocalSecondaryIndexes...) {
-		k.indexes[x.IndexName] = names(x.KeySchema)
-	}
-	return k, nil
+	return t, nil
 }
 
-// parse reads attributes of keys from arguments such as id=7, or from one in DynamoDB's
-// JSON.
-func (k *tableKeys) parse(args []string) (typedItem, error) {
-	key := make(typedItem)
-	if len(args) == 1 && strings.HasPrefix(args[0], "{") {
-		if err := json.Unmarshal([]byte(args[0]), &key); err != nil {
-			return nil, usageError{fmt.Errorf("the key is not in DynamoDB's JSON: %w", err)}
-		}
-		return key, nil
-	}
-	for _, arg := range args {
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok {
-			return nil, usageError{fmt.Errorf("%q is not an attribute of a key: write name=value", arg)}
-		}
-		t, ok := k.types[name]
-		if !ok {
-			return nil, usageError{fmt.Errorf("%s is in no key; those of the table are %s", name, strings.Join(k.table, " and "))}
-		}
-		text, err := json.Marshal(map[string]string{t: value})
-		if err != nil {
-			return nil, err
-		}
-		key[name] = text
+// parseKey reads attributes of keys from arguments.
+func parseKey(t *past.Table, args []string) (past.Item, error) {
+	key, err := t.ParseKey(args)
+	if err != nil {
+		return nil, usageError{err}
 	}
 	return key, nil
 }
 
-// parseTime reads a time: RFC 3339, a date with a time of this machine's zone, seconds
-// since 1970, or how long ago it was. Empty is the zero time.
+// parseTime reads a time from a flag.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, err := past.ParseTime(flag, text, now)
+	if err != nil {
+		return t, usageError{err}
 	}
-	if d, err := time.ParseDuration(text); err == nil {
-		return now.Add(-d.Abs()), nil
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Unix(n, 0), nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, usageError{fmt.Errorf("%s is %q, but must be a time such as 2026-11-18T14:03:07Z, 1794924187, or 5m for five minutes ago", flag, text)}
+	return t, nil
 }
 
-// readAgain is how long a command waits before it repeats a request to the past that the
-// server was too busy for.
-const readAgain = 200 * time.Millisecond
-
-// sendPast sends a request to the past, again and again while the server has not read all
-// changes.
+// sendPast sends a request to the past, and shows the progress.
 func sendPast(ctx context.Context, server *apply.Endpoint, operation string, body any, stderr io.Writer) ([]byte, error) {
 	progress := newProgressLine(stderr)
 	defer progress.end()
-	for {
-		reply, err := server.SendOwn(ctx, operation, body)
-		fault, ok := errors.AsType[*apierror.Error](err)
-		if !ok || fault.Code != apierror.PastNotRead("").Code {
-			return reply, err
-		}
-		progress.update("reading the past: %s", fault.Message)
-		select {
-		case <-time.After(readAgain):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	return past.Send(ctx, server.SendOwn, operation, body, func(message string) { progress.update("reading the past: %s", message) })
 }
 
 // atFlags are those of commands that read the present or the past.
@@ -230,11 +143,11 @@ func (f *atFlags) get(ctx context.Context, table string, args []string, stdout, 
 	if err != nil {
 		return err
 	}
-	keys, err := describeKeys(ctx, server, table)
+	described, err := describeTable(ctx, server, table)
 	if err != nil {
 		return err
 	}
-	key, err := keys.parse(args)
+	key, err := parseKey(described, args)
 	if err != nil {
 		return err
 	}
@@ -246,7 +159,7 @@ func (f *atFlags) get(ctx context.Context, table string, args []string, stdout, 
 		_, err := fmt.Fprintln(stdout, string(text))
 		return err
 	}
-	var reply struct{ Item typedItem }
+	var reply struct{ Item past.Item }
 	if err := json.Unmarshal(text, &reply); err != nil {
 		return fmt.Errorf("read the reply of %s: %w", f.endpoint, err)
 	}
@@ -277,15 +190,15 @@ func (f *atFlags) query(ctx context.Context, table string, args []string, stdout
 	if err != nil {
 		return err
 	}
-	keys, err := describeKeys(ctx, server, table)
+	described, err := describeTable(ctx, server, table)
 	if err != nil {
 		return err
 	}
-	key, err := keys.parse(args)
+	key, err := parseKey(described, args)
 	if err != nil {
 		return err
 	}
-	operation, body := keys.request(table, f.index, key)
+	operation, body := readRequest(table, f.index, key)
 	printed := 0
 	for {
 		if f.limit > 0 {
@@ -315,8 +228,8 @@ func (f *atFlags) query(ctx context.Context, table string, args []string, stdout
 	}
 }
 
-// request returns a Query for a key, or a Scan without one.
-func (k *tableKeys) request(table, index string, key typedItem) (operation string, body map[string]any) {
+// readRequest returns a Query for a key, or a Scan without one.
+func readRequest(table, index string, key past.Item) (operation string, body map[string]any) {
 	body = map[string]any{"TableName": table}
 	if index != "" {
 		body["IndexName"] = index
@@ -325,7 +238,7 @@ func (k *tableKeys) request(table, index string, key typedItem) (operation strin
 		return "Scan", body
 	}
 	var terms []string
-	names, values := make(map[string]string), make(typedItem)
+	names, values := make(map[string]string), make(past.Item)
 	for i, name := range slices.Sorted(maps.Keys(key)) {
 		terms = append(terms, fmt.Sprintf("#k%d = :k%d", i, i))
 		names[fmt.Sprintf("#k%d", i)], values[fmt.Sprintf(":k%d", i)] = name, key[name]
@@ -333,13 +246,6 @@ func (k *tableKeys) request(table, index string, key typedItem) (operation strin
 	body["KeyConditionExpression"] = strings.Join(terms, " AND ")
 	body["ExpressionAttributeNames"], body["ExpressionAttributeValues"] = names, values
 	return "Query", body
-}
-
-// revision is a change in the reply of an ItemHistory.
-type revision struct {
-	SequenceNumber, EventName, Actor, Principal string
-	At                                          float64
-	OldImage, NewImage                          typedItem
 }
 
 func historyCommand() *cobra.Command {
@@ -368,11 +274,11 @@ func (f *pastFlags) history(ctx context.Context, table string, args []string, li
 	if err != nil {
 		return err
 	}
-	keys, err := describeKeys(ctx, server, table)
+	described, err := describeTable(ctx, server, table)
 	if err != nil {
 		return err
 	}
-	key, err := keys.parse(args)
+	key, err := parseKey(described, args)
 	if err != nil {
 		return err
 	}
@@ -388,12 +294,7 @@ func (f *pastFlags) history(ctx context.Context, table string, args []string, li
 		if err != nil {
 			return fmt.Errorf("cannot read the history of the item on %s: %w", f.endpoint, err)
 		}
-		var reply struct {
-			Changes          []json.RawMessage
-			NextToken        string
-			KeptFrom, ReadTo float64
-			LookedAt         int
-		}
+		var reply past.History
 		if err := json.Unmarshal(text, &reply); err != nil {
 			return fmt.Errorf("read the reply of %s: %w", f.endpoint, err)
 		}
@@ -403,7 +304,7 @@ func (f *pastFlags) history(ctx context.Context, table string, args []string, li
 			}
 		}
 		printed, looked = printed+len(reply.Changes), looked+reply.LookedAt
-		progress.update("looked at %d changes of the table, back to %s", looked, timeText(reply.ReadTo))
+		progress.update("looked at %d changes of the table, back to %s", looked, past.TimeText(reply.ReadTo))
 		switch {
 		case limit > 0 && printed >= limit:
 			return nil
@@ -412,14 +313,10 @@ func (f *pastFlags) history(ctx context.Context, table string, args []string, li
 			continue
 		case !f.json:
 			progress.end()
-			_, err = fmt.Fprintf(stderr, "%d changes; changes before %s are not kept\n", printed, timeText(reply.KeptFrom))
+			_, err = fmt.Fprintf(stderr, "%d changes; changes before %s are not kept\n", printed, past.TimeText(reply.KeptFrom))
 		}
 		return err
 	}
-}
-
-func timeText(seconds float64) string {
-	return time.UnixMilli(int64(seconds*1000 + 0.5)).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // printRevision prints a change with the attributes that differ.
@@ -428,22 +325,18 @@ func (f *pastFlags) printRevision(w io.Writer, text json.RawMessage) error {
 		_, err := fmt.Fprintln(w, string(text))
 		return err
 	}
-	var r revision
+	var r past.Revision
 	if err := json.Unmarshal(text, &r); err != nil {
 		return fmt.Errorf("read a change: %w", err)
 	}
-	by := r.Principal
-	if by == "" {
-		by = r.Actor
-	}
-	fmt.Fprintf(w, "%s  %s  %s  %s\n", timeText(r.At), r.EventName, r.SequenceNumber, by)
+	fmt.Fprintf(w, "%s  %s  %s  %s\n", past.TimeText(r.At), r.EventName, r.SequenceNumber, r.By())
 	return printChange(w, r.OldImage, r.NewImage)
 }
 
 // printChange prints the attributes of two images that differ.
-func printChange(w io.Writer, before, after typedItem) error {
+func printChange(w io.Writer, before, after past.Item) error {
 	names := make(map[string]bool)
-	for _, image := range []typedItem{before, after} {
+	for _, image := range []past.Item{before, after} {
 		for name := range image {
 			names[name] = true
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator/internal/model/apply"
+	"github.com/stator-db/stator/internal/past"
 )
 
 // undoFlags are the flags of stator undo.
@@ -18,24 +19,6 @@ type undoFlags struct {
 	from, to, change string
 	key              []string
 	confirm          bool
-}
-
-// undoPlan is the reply of an UndoChanges.
-type undoPlan struct {
-	PlanId    string
-	Executed  bool
-	Writes    []undoWrite
-	Conflicts []struct {
-		Key, NewImage, CurrentItem typedItem
-	}
-	AlreadyUndone    int
-	LastEvaluatedKey json.RawMessage
-}
-
-type undoWrite struct {
-	Key, Item, CurrentItem typedItem
-	Action                 string
-	Expired                bool
 }
 
 func undoCommand() *cobra.Command {
@@ -92,11 +75,11 @@ func (f *undoFlags) run(ctx context.Context, table string, stdout, stderr io.Wri
 		body["From"], body["To"] = from.Unix(), to.Unix()
 	}
 	if len(f.key) > 0 {
-		keys, err := describeKeys(ctx, server, table)
+		described, err := describeTable(ctx, server, table)
 		if err != nil {
 			return err
 		}
-		if body["Key"], err = keys.parse(f.key); err != nil {
+		if body["Key"], err = parseKey(described, f.key); err != nil {
 			return err
 		}
 	}
@@ -125,7 +108,7 @@ func (f *undoFlags) pages(ctx context.Context, server *apply.Endpoint, body map[
 			return total, fmt.Errorf("cannot plan the undo on %s: %w", f.endpoint, err)
 		}
 		if !f.json {
-			if err := plan.print(stdout); err != nil {
+			if err := printUndo(stdout, plan); err != nil {
 				return total, err
 			}
 		}
@@ -146,7 +129,7 @@ func (f *undoFlags) pages(ctx context.Context, server *apply.Endpoint, body map[
 	}
 }
 
-func (f *undoFlags) send(ctx context.Context, server *apply.Endpoint, body map[string]any, stdout, stderr io.Writer) (*undoPlan, error) {
+func (f *undoFlags) send(ctx context.Context, server *apply.Endpoint, body map[string]any, stdout, stderr io.Writer) (*past.UndoPlan, error) {
 	text, err := sendPast(ctx, server, "UndoChanges", body, stderr)
 	if err != nil {
 		return nil, err
@@ -156,15 +139,15 @@ func (f *undoFlags) send(ctx context.Context, server *apply.Endpoint, body map[s
 			return nil, err
 		}
 	}
-	plan := new(undoPlan)
+	plan := new(past.UndoPlan)
 	if err := json.Unmarshal(text, plan); err != nil {
 		return nil, fmt.Errorf("read the reply of %s: %w", f.endpoint, err)
 	}
 	return plan, nil
 }
 
-// print prints the writes of a plan, with what they change.
-func (p *undoPlan) print(w io.Writer) error {
+// printUndo prints the writes of a plan, with what they change.
+func printUndo(w io.Writer, p *past.UndoPlan) error {
 	for _, write := range p.Writes {
 		key, err := json.Marshal(write.Key)
 		if err != nil {
