@@ -41,7 +41,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(backupCommand(), restoreCommand(), conformCommand(), consoleCommand(), encryptionCommand(), keyCommand(), healthCommand(), importLocalCommand(), localCommand(), modelCommand(), policyCommand(), serveCommand(), versionCommand(), verifyCommand(), standbyCommand(), promoteCommand(), tableCommand(), topCommand(), getCommand(), queryCommand(), historyCommand(), undoCommand(), triggerCommand(), faultsCommand(), chaosCommand(), clockCommand(), forkCommand(), rewindCommand(), snapshotCommand())
+	root.AddCommand(backupCommand(), restoreCommand(), conformCommand(), consoleCommand(), encryptionCommand(), keyCommand(), healthCommand(), importLocalCommand(), localCommand(), mcpCommand(), modelCommand(), policyCommand(), serveCommand(), versionCommand(), verifyCommand(), standbyCommand(), promoteCommand(), tableCommand(), topCommand(), getCommand(), queryCommand(), historyCommand(), undoCommand(), triggerCommand(), faultsCommand(), chaosCommand(), clockCommand(), forkCommand(), rewindCommand(), snapshotCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

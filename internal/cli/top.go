@@ -102,6 +102,27 @@ func (f *topFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 }
 
+// activityTime is the time that the rates of activity are of.
+const activityTime = 500 * time.Millisecond
+
+// activity returns one view of what a server does.
+func activity(ctx context.Context, server *apply.Endpoint) (*topView, error) {
+	before, err := scrape(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	if err := apply.Sleep(ctx, activityTime); err != nil {
+		return nil, err
+	}
+	after, err := scrape(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	view := viewOf(before, after)
+	view.Keys, err = hottestKeys(ctx, server, after.at)
+	return view, err
+}
+
 func (f *topFlags) print(w io.Writer, view *topView) error {
 	if f.json {
 		return json.NewEncoder(w).Encode(view)
