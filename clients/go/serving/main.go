@@ -1,5 +1,5 @@
 // Command serving builds stator, serves it in memory on a free port of this machine,
-// and runs a command with that endpoint in its environment.
+// and runs a command with that endpoint, and the binary as STATOR, in its environment.
 //
 //	go run ./serving --in ../node node --test
 //	go run ./serving --throttle --in ../node node --test throttle
@@ -25,7 +25,7 @@ func main() {
 	in := flag.String("in", ".", "folder to run the command in")
 	throttle := flag.Bool("throttle", false, "start stator with --throttle")
 	keys := flag.Bool("keys", false, "start stator with --keys, and give the command the key; otherwise any credentials are accepted")
-	dax := flag.Bool("dax", false, "serve clients of DAX too, and give the command the address as DAX_ENDPOINT and the binary as STATOR")
+	dax := flag.Bool("dax", false, "serve clients of DAX too, and give the command the address as DAX_ENDPOINT")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "serving: the command is missing")
@@ -70,9 +70,9 @@ func serving(in string, throttle, keys, dax bool, command []string) (err error) 
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = in, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+endpoint,
-		"AWS_ACCESS_KEY_ID="+key.AccessKey, "AWS_SECRET_ACCESS_KEY="+key.Secret, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1")
+		"AWS_ACCESS_KEY_ID="+key.AccessKey, "AWS_SECRET_ACCESS_KEY="+key.Secret, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "STATOR="+binary)
 	if dax {
-		cmd.Env = append(cmd.Env, "DAX_ENDPOINT="+accelerated, "STATOR="+binary)
+		cmd.Env = append(cmd.Env, "DAX_ENDPOINT="+accelerated)
 	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
