@@ -123,15 +123,6 @@ func decode(text json.RawMessage, into any, required []string) error {
 	if len(text) > maxArguments {
 		return fmt.Errorf("the arguments have %d bytes, but may have %d at most", len(text), maxArguments)
 	}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal(text, &given); err != nil {
-		return fmt.Errorf("the arguments are not a JSON object: %w", err)
-	}
-	for _, name := range required {
-		if v, ok := given[name]; !ok || string(v) == "null" || string(v) == `""` {
-			return fmt.Errorf("the argument %s is missing", name)
-		}
-	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.UseNumber()
 	in.DisallowUnknownFields()
@@ -140,6 +131,15 @@ func decode(text json.RawMessage, into any, required []string) error {
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the arguments have more than one value")
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(text, &given); err != nil {
+		return fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	for _, name := range required {
+		if v, ok := given[name]; !ok || string(v) == "null" || string(v) == `""` {
+			return fmt.Errorf("the argument %s is missing", name)
+		}
 	}
 	return nil
 }

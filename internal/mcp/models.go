@@ -20,7 +20,7 @@ func (s *Server) addModel() {
 		description: "Whether each access pattern of the model is served by a key lookup or an indexed query, with faults, their lines and what to change. With pattern: the requests of that one."},
 		func(ctx context.Context, c *call, in modelIn) (any, error) { return c.modelCheck(in) })
 	add(s, tool{name: "model_cost", title: "What the design costs", group: Read,
-		description: "Units of each access pattern, table and index, and dollars per month. With text: that design, and what changes against the model."},
+		description: "Units of each access pattern, table and index, and dollars per month. With pattern: the details of that one. With text: that design, and what changes against the model."},
 		func(ctx context.Context, c *call, in modelIn) (any, error) { return c.modelCost(in) })
 	add(s, tool{name: "model_drift", title: "Traffic against the design", group: Read,
 		description: "Patterns that were never requested, requests that no pattern matches, and those that read or cost more than predicted, from what the server has counted."},
@@ -96,6 +96,16 @@ func (c *call) modelCheck(in modelIn) (any, error) {
 	return map[string]any{"ok": len(faults) == 0, "patterns": patterns, "faults": faults, "notes": notes, "hottest": r.Heat[:min(3, len(r.Heat))]}, nil
 }
 
+// patternCost is what one run of a pattern consumes, and all runs of a month cost.
+type patternCost struct {
+	Name    string  `json:"name"`
+	Rate    string  `json:"rate"`
+	Served  bool    `json:"served"`
+	Read    float64 `json:"read"`
+	Write   float64 `json:"write"`
+	Dollars float64 `json:"dollars"`
+}
+
 func (c *call) modelCost(in modelIn) (any, error) {
 	m, err := c.model(in)
 	if err != nil {
@@ -103,10 +113,17 @@ func (c *call) modelCost(in modelIn) (any, error) {
 	}
 	prices := model.DefaultPrices()
 	cost := m.Cost(prices)
-	if in.Pattern != "" {
-		cost.Patterns = slices.DeleteFunc(cost.Patterns, func(p *model.PatternCost) bool { return p.Name != in.Pattern })
+	out := map[string]any{"dollars_per_month": cost.Dollars, "prices": fmt.Sprintf("of %s in %s", cost.Prices.Date, cost.Prices.Region)}
+	patterns := []patternCost{}
+	for _, p := range cost.Patterns {
+		patterns = append(patterns, patternCost{p.Name, p.Rate, p.Served, p.Run.Read(), p.Run.Write(), p.Dollars})
+		if p.Name == in.Pattern {
+			out["pattern"] = p
+		}
 	}
-	out := map[string]any{"dollars_per_month": cost.Dollars, "patterns": cost.Patterns, "tables": cost.Tables}
+	if in.Pattern == "" {
+		out["patterns"], out["tables"] = patterns, cost.Tables
+	}
 	if in.Text != "" {
 		is, err := c.server.ReadModel()
 		if err != nil {
