@@ -61,9 +61,9 @@ func (s *Server) call(ctx context.Context, t *tool, req *sdk.CallToolRequest, ru
 		attributes = append(attributes, "fork", c.fork)
 	}
 	if err != nil {
-		s.Log.Warn("tool failed", append(attributes, "error", oneLine(err.Error(), 300))...)
+		s.Log.Warn("tool failed", append(attributes, "error", shorten(err.Error(), 300))...)
 		result := new(sdk.CallToolResult)
-		result.SetError(errors.New(oneLine(err.Error(), maxAnswerSize/8)))
+		result.SetError(errors.New(shorten(err.Error(), maxAnswerSize/8)))
 		return result
 	}
 	s.Log.Info("tool", attributes...)
@@ -103,12 +103,13 @@ func encode(answer any) ([]byte, error) {
 // clientName returns the name of the program that has sent a request.
 func clientName(req *sdk.CallToolRequest) string {
 	if info := req.ClientInfo(); info != nil {
-		return oneLine(info.Name+" "+info.Version, 80)
+		return shorten(info.Name+" "+info.Version, 80)
 	}
 	return "unknown"
 }
 
-func oneLine(text string, most int) string {
+// shorten cuts a text after most bytes.
+func shorten(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + " …"
 	}

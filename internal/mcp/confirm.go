@@ -66,7 +66,7 @@ func (c *call) confirm(arguments any, token string, summary string, plan any, st
 		return "", planned{Plan: plan, Confirm: token, Note: planNote}, nil
 	}
 	return "", &sdk.CallToolResult{RequestState: token, InputRequests: sdk.InputRequestMap{"confirm": &sdk.ElicitParams{
-		Message:         oneLine(summary, 2000),
+		Message:         shorten(summary, 2000),
 		RequestedSchema: json.RawMessage(`{"type":"object","properties":{"agree":{"type":"boolean","title":"Make this change","description":"It is made as described."}},"required":["agree"]}`),
 	}}}, nil
 }

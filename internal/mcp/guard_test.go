@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/protocol/effect"
 )
 
@@ -65,7 +68,7 @@ var toolArguments = map[string][]string{
 // changes returns the requests that have reached the database and may change something.
 func (r *toolRig) changes() (all []string) {
 	for _, q := range r.operations() {
-		if q.operation != "" && effect.Of(q.operation, q.body) != effect.Nothing {
+		if q.method != http.MethodGet && effect.Of(q.operation, q.body) != effect.Nothing {
 			all = append(all, fmt.Sprintf("%s%s %s", q.path, q.operation, q.body))
 		}
 	}
@@ -161,6 +164,33 @@ func TestConfirmation(t *testing.T) {
 	r.want("write", with(arguments, used), `"done":true`) // there is no item any more, so nothing to confirm
 	r.send("PutItem", `{"TableName":"Orders","Item":{"id":{"S":"b"},"n":{"N":"1"}}}`)
 	r.want("write", with(arguments, used), "!the token is not known")
+}
+
+// A call ends in time, and others wait for room no longer than that.
+func TestTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Endpoint: new(apply.Endpoint)})
+		req := &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{}}
+		waits := func(ctx context.Context, _ *call) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		begun := time.Now()
+		for range maxCalls {
+			go s.call(t.Context(), &tool{name: "waits", long: true}, req, waits)
+		}
+		synctest.Wait()
+		text, _ := json.Marshal(s.call(t.Context(), &tool{name: "one more"}, req, waits))
+		if took := time.Since(begun); took != callTime || !strings.Contains(string(text), "8 calls are in progress") {
+			t.Errorf("after %v it ends with %s", took, text)
+		}
+		synctest.Wait()
+		time.Sleep(longCallTime)
+		text, _ = json.Marshal(s.call(t.Context(), &tool{name: "waits"}, req, waits))
+		if !strings.Contains(string(text), "the call was ended after 10s: ask for less") {
+			t.Errorf("it ends with %s", text)
+		}
+	})
 }
 
 // A write of a new item fails if the item is there meanwhile.

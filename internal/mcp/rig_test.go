@@ -39,8 +39,8 @@ type toolRig struct {
 
 // recordedRequest is a request that has reached the database.
 type recordedRequest struct {
-	path, operation string
-	body            []byte
+	method, path, operation string
+	body                    []byte
 }
 
 type syncBuffer struct {
@@ -111,7 +111,7 @@ func (r *toolRig) record(h http.Handler) http.Handler {
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		_, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 		r.mutex.Lock()
-		r.recorded = append(r.recorded, recordedRequest{req.URL.Path, operation, body})
+		r.recorded = append(r.recorded, recordedRequest{req.Method, req.URL.Path, operation, body})
 		r.mutex.Unlock()
 		h.ServeHTTP(w, req)
 	})

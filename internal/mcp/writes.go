@@ -146,7 +146,7 @@ func (c *call) confirmWrite(ctx context.Context, in writeIn, writes prepared) (a
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, fmt.Sprintf("%s %s of table %s", strings.ToLower(w.verb), oneLine(string(key), 120), w.table.Name))
+		lines = append(lines, fmt.Sprintf("%s %s of table %s", strings.ToLower(w.verb), shorten(string(key), 120), w.table.Name))
 	}
 	sum, err := c.digest(imagesBefore(writes))
 	if err != nil {
