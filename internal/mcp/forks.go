@@ -138,11 +138,12 @@ const (
 )
 
 type forkDifference struct {
-	Table    string            `json:"table"`
-	Key      map[string]any    `json:"key,omitempty"`
-	Change   string            `json:"change"` // added, removed or changed
-	Changed  map[string][2]any `json:"changed,omitempty"`
-	Elements string            `json:"-"`
+	Table   string            `json:"table"`
+	Key     map[string]any    `json:"key,omitempty"`
+	Change  string            `json:"change"` // added, removed or changed
+	Changed map[string][2]any `json:"changed,omitempty"`
+
+	id string // the key as text, for the order
 }
 
 type forkDiff struct {
@@ -158,7 +159,7 @@ type forkDiff struct {
 func (c *call) diffFork(ctx context.Context, name, table string) (any, error) {
 	base, fork := c, &call{server: c.server, request: c.request, tool: c.tool, fork: name}
 	base.table = table
-	deadline := time.Now().Add(compareTime)
+	deadline := c.server.Now().Add(compareTime)
 	var in [2]struct{ TableNames []string }
 	for i, side := range []*call{base, fork} {
 		if err := side.ask(ctx, "ListTables", struct{}{}, &in[i]); err != nil {
@@ -200,7 +201,7 @@ func diffTable(ctx context.Context, base, fork *call, table string, deadline tim
 	}
 	sides := [2]*scanSide{{c: base, waiting: make(map[string]past.Item)}, {c: fork, waiting: make(map[string]past.Item)}}
 	for !sides[0].done || !sides[1].done {
-		if out.Compared[table] >= maxCompared || len(sides[0].waiting)+len(sides[1].waiting) > 4*comparePage || time.Now().After(deadline) {
+		if out.Compared[table] >= maxCompared || len(out.Differences) > maxDifferences || len(sides[0].waiting)+len(sides[1].waiting) > 4*comparePage || base.server.Now().After(deadline) {
 			out.Complete = false
 			return nil // what waits may be on the other side, further on
 		}
@@ -245,12 +246,12 @@ func diffTable(ctx context.Context, base, fork *call, table string, deadline tim
 			images := [2]past.Item{}
 			images[i] = it
 			var plain plainer
-			out.Differences = append(out.Differences, forkDifference{Table: table, Key: plain.item(key), Change: change, Changed: changed(images[0], images[1]), Elements: id})
+			out.Differences = append(out.Differences, forkDifference{Table: table, Key: plain.item(key), Change: change, Changed: changed(images[0], images[1]), id: id})
 			out.Compared[table]++
 		}
 	}
 	slices.SortStableFunc(out.Differences, func(a, b forkDifference) int {
-		return strings.Compare(a.Table+a.Change+a.Elements, b.Table+b.Change+b.Elements)
+		return strings.Compare(a.Table+a.Change+a.id, b.Table+b.Change+b.id)
 	})
 	return nil
 }

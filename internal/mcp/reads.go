@@ -30,7 +30,7 @@ func (s *Server) addReads() {
 		description: `Items by conditions, such as {"customer":"ada","placed":{"begins_with":"2026"}}. Chooses the table or index that serves them; the answer has the items, the exact request, the items looked at, the units and the key of the next page. What no key serves is a scan, refused unless allow_scan is set.`},
 		func(ctx context.Context, c *call, in queryIn) (any, error) { return c.query(ctx, in) })
 	add(s, tool{name: "sample", title: "What items of a table look like", group: Read,
-		description: "Kinds of items, key templates, attributes with types, sizes and frequency, from a sample that costs 50 read units at most."},
+		description: "Kinds of items, key templates, attributes with types, sizes and frequency, from a sample that costs about 50 read units."},
 		func(ctx context.Context, c *call, in sampleIn) (any, error) { return c.sample(ctx, in) })
 	add(s, tool{name: "explain", title: "How a request is served", group: Read,
 		description: "How a request or a PartiQL statement would be served, without running it: by which key or index, whether it is a scan, what bounds its cost, which access pattern of the model it is. It is checked on an empty private copy of the tables, so it finds faults of expressions too."},

@@ -368,7 +368,7 @@ func (c *call) dryRun(ctx context.Context, writes prepared) (*writeOut, error) {
 			out.Changes = append(out.Changes, change)
 		}
 		out.Note = "the server has made no fork to try it on, so conditions are not checked, and updates not shown"
-		return out, nil //nolint:nilerr // the plan is made without a fork
+		return out, nil // the plan is made without a fork
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
@@ -381,7 +381,7 @@ func (c *call) dryRun(ctx context.Context, writes prepared) (*writeOut, error) {
 	if _, err := on.send(ctx, "TransactWriteItems", writes.body(rand.Text())); err != nil {
 		out.Fault = err.Error()
 		out.Changes = writes.changes(imagesBefore(writes))
-		return out, nil //nolint:nilerr // it is the answer
+		return out, nil // it is the answer
 	}
 	out.Units = on.units
 	return out, on.after(ctx, writes, out)
