@@ -15,6 +15,7 @@ import (
 
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/protocol/effect"
+	"github.com/stator-db/stator/internal/virtualtime"
 )
 
 // writingStatements write, whatever hides it.
@@ -168,7 +169,7 @@ func TestConfirmation(t *testing.T) {
 
 // A call ends in time, and others wait for room no longer than that.
 func TestTimeLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := New(Options{Endpoint: new(apply.Endpoint)})
 		req := &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{}}
 		waits := func(ctx context.Context, _ *call) (any, error) {
