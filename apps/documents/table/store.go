@@ -64,12 +64,16 @@ var ErrMoved = errors.New("it has changed meanwhile")
 // ErrBusy is returned when a change conflicts with other changes too often.
 var ErrBusy = errors.New("too many concurrent changes: retry")
 
-// get reads one item.
+// get reads one item. If an eventually consistent read finds none, a consistent one decides: the
+// item may have been written a moment ago, and callers take its absence as final.
 func get[T any](ctx context.Context, s *Store, key keys.Key, consistent bool) (T, error) {
 	var into T
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: key.Attributes(), ConsistentRead: &consistent})
 	if err != nil {
 		return into, fmt.Errorf("read an item: %w", err)
+	}
+	if out.Item == nil && !consistent {
+		return get[T](ctx, s, key, true)
 	}
 	if out.Item == nil {
 		return into, ErrNotFound
