@@ -1,6 +1,7 @@
 package downloads_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -121,5 +122,37 @@ func TestFilesOfEarlierBatchesAreShown(t *testing.T) {
 	code, text := get(t, r.Handler(), "GET", "/?date="+r.date)
 	if id := ledger.FileID("accounts", r.date); code != 200 || !strings.Contains(text, "/files/"+id) || !strings.Contains(text, "not wrapped for our RSA key") {
 		t.Errorf("the page does not have %s: %d %s", id, code, text)
+	}
+}
+
+// A write of a job whose reply is lost is repeated by the SDK, and has succeeded: its writer
+// sends the message of the file, which nobody else would for minutes.
+func TestWritesThatHadNoReply(t *testing.T) {
+	r := open(t, nil)
+	ctx := t.Context()
+	r.Jobs.DB = meddle(r.Home.DB, func(in any, next func() error) error {
+		switch in.(type) {
+		case *dynamodb.PutItemInput, *dynamodb.UpdateItemInput:
+			return cmp.Or(next(), next())
+		}
+		return next()
+	})
+	file := ledger.Job{FileID: ledger.FileID("accounts", r.date), BatchID: "one", Entity: "accounts", DownloadDate: r.date}
+	if there, err := r.Jobs.Queue(ctx, file); there != nil || err != nil {
+		t.Fatalf("a new job is there: %+v, %v", there, err)
+	}
+	if err := r.Jobs.Release(ctx, r.claim("accounts")); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	if err := r.Jobs.Fail(ctx, r.claim("accounts"), ledger.Failed, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	second := file
+	second.BatchID = "two"
+	if err := r.Jobs.TakeOver(ctx, r.job("accounts"), second); err != nil {
+		t.Errorf("take over: %v", err)
+	}
+	if there, err := r.Jobs.Queue(ctx, second); there == nil || err != nil {
+		t.Errorf("a job of another moment is not there: %v", err)
 	}
 }

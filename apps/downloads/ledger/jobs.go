@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,8 @@ type Jobs struct {
 }
 
 // Queue writes a new job as available. If its FileID exists, nothing is written and
-// the existing job is returned.
+// the existing job is returned, unless it is this very job, which was written by an attempt whose
+// reply was lost.
 func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	now := t.Now()
 	j.Status = Available
@@ -40,6 +42,10 @@ func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 		ConditionExpression:                 aws.String("attribute_not_exists(FileID)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) && reflect.DeepEqual(failed.Item, item) {
+		return nil, nil
+	}
 	if there, refused := refusal(err); refused {
 		return there, nil
 	}
@@ -49,6 +55,11 @@ func (t *Jobs) Queue(ctx context.Context, j Job) (there *Job, err error) {
 	return nil, nil
 }
 
+// becameAvailable reports whether a job became available at a time, and has not changed since.
+func (j *Job) becameAvailable(at int64) bool {
+	return j.Status == Available && j.StatusUpdatedAt == at && j.SentAt == at
+}
+
 // TakeOver makes a failed job of an earlier batch, as it was read, available for another
 // batch, with the upstream's current metadata.
 func (t *Jobs) TakeOver(ctx context.Context, there *Job, j Job) error {
@@ -56,7 +67,8 @@ func (t *Jobs) TakeOver(ctx context.Context, there *Job, j Job) error {
 		return fmt.Errorf("take over job %s, which is %s for %s: %w", j.FileID, there.Status, there.BatchID, ErrLost)
 	}
 	now := t.Now()
-	_, err := t.update(ctx, "take over", j.FileID, nil,
+	mine := func(there *Job) bool { return there.BatchID == j.BatchID && there.becameAvailable(now.UnixMilli()) }
+	_, err := t.update(ctx, "take over", j.FileID, mine,
 		expression.Set(name("Status"), expression.Value(Available)).
 			Set(name("BatchID"), expression.Value(j.BatchID)).
 			Set(name("PresignedURL"), expression.Value(j.PresignedURL)).
@@ -186,7 +198,8 @@ func (t *Jobs) GiveUp(ctx context.Context, j *Job) error { return t.release(ctx,
 
 func (t *Jobs) release(ctx context.Context, j *Job, condition expression.ConditionBuilder) error {
 	now := t.Now().UnixMilli()
-	_, err := t.update(ctx, "release", j.FileID, nil,
+	mine := func(there *Job) bool { return there.Claim == j.Claim && there.becameAvailable(now) }
+	_, err := t.update(ctx, "release", j.FileID, mine,
 		expression.Set(name("Status"), expression.Value(Available)).
 			Set(name("StatusUpdatedAt"), expression.Value(now)).
 			Set(name("SentAt"), expression.Value(now)).
@@ -208,9 +221,7 @@ func (t *Jobs) Requeue(ctx context.Context, j *Job, live bool) (*Job, error) {
 	case Completed:
 		return j, fmt.Errorf("requeue job %s, which is %s: %w", j.FileID, j.Status, ErrLost)
 	}
-	mine := func(there *Job) bool {
-		return there.Status == Available && there.StatusUpdatedAt == now.UnixMilli() && there.SentAt == now.UnixMilli() && there.BatchID == j.BatchID
-	}
+	mine := func(there *Job) bool { return there.BatchID == j.BatchID && there.becameAvailable(now.UnixMilli()) }
 	condition := name("Status").Equal(expression.Value(j.Status)).And(name("StatusUpdatedAt").Equal(expression.Value(j.StatusUpdatedAt)))
 	if j.Status == Downloading && !live {
 		condition = condition.And(same("HeartbeatAt", j.HeartbeatAt))
