@@ -37,7 +37,7 @@ var checks = map[string]func(context.Context, *run) error{
 
 // limit is how long a check may take. An application whose requests get faults of the default plan of
 // stator chaos needs a few seconds; one that waits for a lease to expire, or for a sweep of a minute, fails.
-const limit = 25 * time.Second
+const limit = 15 * time.Second
 
 // run is one run of a check.
 type run struct {
