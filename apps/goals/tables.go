@@ -93,8 +93,9 @@ func consumed(c *types.ConsumedCapacity) float64 {
 	return aws.ToFloat64(c.CapacityUnits)
 }
 
-// Save writes a pending balance, unless the table has the same or a newer one. It
-// reports whether it wrote.
+// Save writes a pending balance, unless the table has a newer one. It reports whether the
+// table has it now: a write whose reply was lost is repeated by the SDK and finds itself there, and open pages have
+// to be notified of it.
 func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 	it := map[string]types.AttributeValue{
 		"personId":       text(p.PersonID),
@@ -111,10 +112,13 @@ func (t *Tables) Save(ctx context.Context, p Pending) (wrote bool, err error) {
 		Item:                      it,
 		ConditionExpression:       aws.String("attribute_not_exists(personId) OR version < :new"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":new": it["version"]},
+
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	var newer *types.ConditionalCheckFailedException
-	if errors.As(err, &newer) {
-		return false, nil
+	var there *types.ConditionalCheckFailedException
+	if errors.As(err, &there) {
+		version, ok := there.Item["version"].(*types.AttributeValueMemberS)
+		return ok && version.Value == p.Version, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("write the pending balance of person %s, goal %s: %w", p.PersonID, p.GoalID, err)
