@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/stator-db/stator/apps/documents/keys"
 	"github.com/stator-db/stator/apps/documents/table"
 )
 
@@ -26,6 +27,38 @@ func stale(db *dynamodb.Client) *dynamodb.Client {
 			}), middleware.Before)
 		})
 	})
+}
+
+// repeating returns a client that sends each update twice, as the SDK does after a lost reply.
+func repeating(db *dynamodb.Client) *dynamodb.Client {
+	return dynamodb.New(db.Options(), func(o *dynamodb.Options) {
+		o.APIOptions = append(slices.Clone(o.APIOptions), func(s *middleware.Stack) error {
+			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("repeating", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				out, m, err := next.HandleInitialize(ctx, in)
+				if _, ok := in.Parameters.(*dynamodb.UpdateItemInput); ok && err == nil {
+					return next.HandleInitialize(ctx, in)
+				}
+				return out, m, err
+			}), middleware.Before)
+		})
+	})
+}
+
+// A claim of a job whose reply is lost is ours; the job does not wait until the claim expires.
+func TestClaimThatHadNoReply(t *testing.T) {
+	s := start(t, nil)
+	c, project, workflow := s.newTenant("acme", "ann@acme.example")
+	name, data, _ := invoiceOf(1, 1)
+	s.drop(inbox(c, project, workflow, "november")+name, data)
+	s.Store.DB = repeating(s.Home.DB)
+	s.passes()
+	if b := s.batchOf(inboxBatch(c, project, workflow, "november")); b.Status != table.Succeeded {
+		t.Errorf("the batch is %+v", b)
+	}
+	job := table.Job{Tenant: tenantOf(t, c), Batch: keys.NewID[keys.BatchID](), Kind: table.JobWork}
+	if ours, err := s.Store.Claim(t.Context(), &job, "me", 0); ours || err != nil {
+		t.Errorf("a job that does not exist is ours: %v, %v", ours, err)
+	}
 }
 
 // What was created a moment ago exists: its creator is a member, no file of its inbox is

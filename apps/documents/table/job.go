@@ -86,7 +86,8 @@ func (s *Store) DueJobs(ctx context.Context, shard int) ([]Job, error) {
 }
 
 // Claim claims a job for an owner and a time, unless another process was faster.
-// Claiming again restarts the time.
+// Claiming again restarts the time. A claim whose reply was lost is repeated by the SDK; the
+// condition then fails, but the job is ours.
 func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Duration) (bool, error) {
 	due := s.Now().Add(lease)
 	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -98,11 +99,20 @@ func (s *Store) Claim(ctx context.Context, j *Job, owner string, lease time.Dura
 		ExpressionAttributeValues: values(map[string]types.AttributeValue{
 			":seen": str(j.Due), ":owner": str(owner), ":due": str(keys.Time(due)),
 		}, sortValue(keys.JobEntry(j.Batch, due))),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if err = moved(err); errors.Is(err, ErrMoved) {
-		return false, nil
-	}
-	if err != nil {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		var there Job
+		if failed.Item != nil {
+			if err := read(failed.Item, &there); err != nil {
+				return false, err
+			}
+		}
+		if there.Owner != owner || there.Due != keys.Time(due) {
+			return false, nil
+		}
+	} else if err != nil {
 		return false, fmt.Errorf("claim a job: %w", err)
 	}
 	j.Owner, j.Due = owner, keys.Time(due)
