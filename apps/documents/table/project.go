@@ -216,9 +216,10 @@ func (s *Store) ChangeWorkflow(ctx context.Context, w Workflow, was string) (Wor
 	return w, err
 }
 
-// Workflow reads a workflow.
+// Workflow reads a workflow as it is now: a document that is tried again after a change of its workflow
+// must not be read by the earlier one.
 func (s *Store) Workflow(ctx context.Context, t keys.Tenant, p keys.ProjectID, id keys.WorkflowID) (Workflow, error) {
-	return get[Workflow](ctx, s, t.Workflow(p, id), false)
+	return get[Workflow](ctx, s, t.Workflow(p, id), true)
 }
 
 // Workflows lists the workflows of a project, newest change first.
