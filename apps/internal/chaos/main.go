@@ -98,7 +98,7 @@ func retrying(db *dynamodb.Client, attempts int) *dynamodb.Client {
 }
 
 func retries(attempts int) aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, 20*time.Millisecond })
+	return home.Retries(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, 20*time.Millisecond })
 }
 
 // items reads all items of a table as they are.

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/spf13/pflag"
@@ -115,6 +117,7 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings.Retryer = func() aws.Retryer { return Retries() }
 	db := dynamodb.NewFromConfig(settings)
 	if h.Stator != nil && o.Guard != nil {
 		administrator := dynamodb.New(db.Options(), func(d *dynamodb.Options) { d.Credentials = o.Guard.Administrator })
@@ -129,6 +132,12 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	h.DB = dynamodb.NewFromConfig(settings)
 	h.Streams = dynamodbstreams.NewFromConfig(settings)
 	return h, nil
+}
+
+// Retries returns which requests are sent again: those of the SDK, and writes of a single item that conflict
+// with a transaction, which the SDK leaves to its callers.
+func Retries(change ...func(*retry.StandardOptions)) aws.Retryer {
+	return retry.AddWithErrorCodes(retry.NewStandard(change...), new(types.TransactionConflictException).ErrorCode())
 }
 
 // settings opens the embedded stator if there is no endpoint, and returns the SDK

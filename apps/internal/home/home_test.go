@@ -258,3 +258,15 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("the log is %s", &log)
 	}
 }
+
+// A write that conflicts with a transaction is sent again.
+func TestConflictsAreRetried(t *testing.T) {
+	h, err := Open(t.Context(), Options{Model: []byte(shop)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if !h.DB.Options().Retryer.IsErrorRetryable(&types.TransactionConflictException{}) {
+		t.Error("a conflict is not retried")
+	}
+}
