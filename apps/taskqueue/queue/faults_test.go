@@ -145,7 +145,7 @@ func TestClaimAgainAfterAFailure(t *testing.T) {
 		if broken := w.promises("q"); len(broken) > 0 {
 			w.Error(broken)
 		}
-		if puts.Load() > 6 {
+		if puts.Load() > 10 { // a server that has just started reads the waiting tasks twice
 			w.Errorf("%d claims were written", puts.Load())
 		}
 	})

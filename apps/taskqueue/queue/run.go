@@ -93,7 +93,7 @@ func (s *Service) follow(ctx context.Context) error {
 		}
 		s.health(nil)
 		once.Do(func() { close(s.started) })
-		return nil
+		return s.readAgain(ctx)
 	}
 	for {
 		err := s.table.Follow(ctx, s.poll, begin, s.listener())
@@ -108,6 +108,25 @@ func (s *Service) follow(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// indexLag is how long a change of a task may take to be in the indexes, almost always. What takes
+// longer is found by lookAfter.
+const indexLag = 3 * time.Second
+
+// readAgain reads the waiting tasks once more when the indexes have the changes of before the stream was followed.
+func (s *Service) readAgain(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(indexLag):
+	}
+	for _, name := range s.names() {
+		if err := s.readQueue(ctx, name, s.maxKnown); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) listener() table.Listener {
