@@ -181,6 +181,11 @@ images: ## build the images of stator and the applications without a network, an
 	done
 	cd apps && IMAGES=1 $(GO) test -count=1 -run 'Image' ./internal/deploytest ./goals/cmd/goals
 
+.PHONY: chaos
+chaos: build ## run the check of each application, or of APP, with the injected faults of SEEDS (20) seeds from SEED (1), each for at most DURATION (30m)
+	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/chaos ./internal/chaos
+	cd bin && set -e; for a in $(or $(APP),$(APPS)); do echo "== $$a"; timeout $(or $(DURATION),30m) ./stator chaos --check "./chaos $$a" --seeds $(or $(SEEDS),20) --first-seed $(or $(SEED),1) --out chaos-$$a.yaml; done
+
 .PHONY: release-dry-run packages-test
 VERSION ?= 0.0.0
 release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, jars, checksums; VERSION=1.2.3 names it

@@ -43,6 +43,7 @@ const limit = 15 * time.Second
 type run struct {
 	endpoint string
 	seed     uint64
+	limit    time.Duration
 	log      *slog.Logger
 }
 
@@ -59,7 +60,7 @@ func main() {
 	}
 	seed, _ := strconv.ParseUint(os.Getenv("STATOR_SEED"), 10, 64)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := check(context.Background(), os.Args[1], &run{endpoint: endpoint, seed: seed, log: log}); err != nil {
+	if err := check(context.Background(), os.Args[1], &run{endpoint: endpoint, seed: seed, limit: limit, log: log}); err != nil {
 		fmt.Fprintf(os.Stderr, "chaos: %v\n", err)
 		os.Exit(1)
 	}
@@ -67,7 +68,7 @@ func main() {
 
 // check runs the check of an application.
 func check(ctx context.Context, name string, r *run) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("it has not ended after %v", r.limit))
 	defer cancel()
 	err := checks[name](ctx, r)
 	if err != nil && ctx.Err() != nil {
