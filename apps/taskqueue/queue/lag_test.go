@@ -3,10 +3,13 @@ package queue
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/stator-db/stator/apps/taskqueue/table"
@@ -41,6 +44,42 @@ func TestIndexThatLagsAtTheStart(t *testing.T) {
 		if err != nil || !ok || c.ID != in.ID {
 			w.logTasks(s)
 			w.Fatalf("the claim is %v of %q, %v", ok, c.ID, err)
+		}
+	})
+}
+
+// The iterator of a shard expires. The server goes on after the last record that it has read: it stays
+// healthy, and misses nothing, whatever the indexes have.
+func TestIteratorThatExpires(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var expire, expired atomic.Bool
+		streams := dynamodbstreams.New(w.home.Streams.Options(), func(o *dynamodbstreams.Options) {
+			o.APIOptions = append(slices.Clone(o.APIOptions), func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("expiring", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					if _, ok := in.Parameters.(*dynamodbstreams.GetRecordsInput); ok && expire.CompareAndSwap(true, false) {
+						expired.Store(true)
+						return middleware.InitializeOutput{}, middleware.Metadata{}, new(types.ExpiredIteratorException)
+					}
+					return next.HandleInitialize(ctx, in)
+				}), middleware.Before)
+			})
+		})
+		db := lagging(w.home.DB, time.Now().Add(time.Hour))
+		s, stop := w.start(Options{Table: &table.Table{DB: db, Streams: streams}})
+		defer stop()
+		for range 20 { // so that a record of each shard has been read
+			w.submit(s, "q", task.Submission{})
+			w.claim(s, "q", "w")
+		}
+		for range 5 {
+			expire.Store(true)
+			in := w.submit(s, "q", task.Submission{})
+			if c := w.claim(s, "q", "w"); c.ID != in.ID {
+				w.Fatalf("the claim is of %s, want %s", c.ID, in.ID)
+			}
+			if err := s.Healthy(w.Context()); err != nil || !expired.Swap(false) {
+				w.Fatalf("after an iterator has expired (%v): %v", expired.Load(), err)
+			}
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 		if err != nil {
 			return err
 		}
-		group.Go(func() error { return f.shard(ctx, *s.ShardId, at) })
+		group.Go(func() error { return f.shard(ctx, *s.ShardId, at, false) })
 	}
 	group.Go(func() error { return begin(ctx) })
 	return group.Wait()
@@ -69,11 +69,19 @@ type follower struct {
 	group    *errgroup.Group
 }
 
-// shard reads one shard to its end, and then its children.
-func (f *follower) shard(ctx context.Context, id string, at *string) error {
+// shard reads one shard to its end, and then its children. whole says that it is read from its beginning.
+func (f *follower) shard(ctx context.Context, id string, at *string, whole bool) error {
 	wait := f.poll
+	last := "" // the sequence number of the last record
 	for at != nil {
 		out, err := f.t.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: at})
+		var expired *types.ExpiredIteratorException
+		if errors.As(err, &expired) && (whole || last != "") {
+			if at, err = f.t.resume(ctx, f.arn, id, last); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -82,6 +90,9 @@ func (f *follower) shard(ctx context.Context, id string, at *string) error {
 		}
 		for i := range out.Records {
 			f.record(&out.Records[i])
+			if d := out.Records[i].Dynamodb; d != nil {
+				last = aws.ToString(d.SequenceNumber)
+			}
 		}
 		at = out.NextShardIterator
 		if len(out.Records) > 0 {
@@ -111,7 +122,7 @@ func (f *follower) shard(ctx context.Context, id string, at *string) error {
 		if err != nil {
 			return err
 		}
-		f.group.Go(func() error { return f.shard(ctx, *s.ShardId, at) })
+		f.group.Go(func() error { return f.shard(ctx, *s.ShardId, at, true) })
 	}
 	return nil
 }
@@ -185,6 +196,18 @@ func (t *Table) shards(ctx context.Context, arn string) ([]types.Shard, error) {
 			return all, nil
 		}
 	}
+}
+
+// resume opens a shard after a record, or at its beginning if none was read.
+func (t *Table) resume(ctx context.Context, arn, shard, last string) (*string, error) {
+	if last == "" {
+		return t.iterator(ctx, arn, shard, types.ShardIteratorTypeTrimHorizon)
+	}
+	out, err := t.Streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: &last})
+	if err != nil {
+		return nil, fmt.Errorf("open shard %s of the stream after record %s: %w", shard, last, err)
+	}
+	return out.ShardIterator, nil
 }
 
 func (t *Table) iterator(ctx context.Context, arn, shard string, from types.ShardIteratorType) (*string, error) {
