@@ -191,8 +191,13 @@ VERSION ?= 0.0.0
 release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, jars, checksums; VERSION=1.2.3 names it
 	cd packages/build && $(GO) run . --version $(VERSION) --root ../.. --out ../../bin/release
 
-packages-test: ## install the npm packages, the wheel and the jars in empty projects, and run their tests
+packages-test: ## install the npm packages, the wheel and the jars in empty projects, and run their tests and those of two ordinary projects
 	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 15m ./...
+	cd packages/sidebyside && $(GO) vet ./... && $(call TEST,sidebyside) -count=1 -timeout 15m ./...
+
+.PHONY: side-by-side
+side-by-side: ## run two projects, in JavaScript and in Python, against DynamoDB Local and against stator, and compare the times; needs npm, Java, boto3 and pytest-xdist
+	cd packages/sidebyside && $(GO) run . $(ARGS)
 
 build-tikv: ## build bin/stator-tikv, which can store its data in a TiKV cluster
 	CGO_ENABLED=0 $(GO) build -trimpath -tags tikv -o bin/stator-tikv ./cmd/stator

@@ -1,0 +1,3 @@
+"use strict";
+
+module.exports = { preset: "stator-db", setupFilesAfterEnv: ["<rootDir>/setup/stator-expire.js"] };
