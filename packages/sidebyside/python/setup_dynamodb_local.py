@@ -32,9 +32,10 @@ def pytest_configure(config):
     os.environ["DYNAMODB_LOCAL_URL"] = url  # for the workers
     for _ in range(600):
         try:
-            urllib.request.urlopen(url)
-        except urllib.error.HTTPError:
+            urllib.request.urlopen(url).close()
             return
+        except urllib.error.HTTPError:
+            return  # it answers, with an error
         except OSError:
             time.sleep(0.05)
     raise RuntimeError("DynamoDB Local does not answer")

@@ -70,7 +70,10 @@ exports.Carts = class Carts {
     const names = { "#p": product };
     const values = { ":e": this.#seconds() + LIFETIME };
     let update = "SET expiresAt = :e REMOVE contents.#p";
-    if (quantity > 0) [(update = "SET expiresAt = :e, contents.#p = :q"), (values[":q"] = quantity)];
+    if (quantity > 0) {
+      update = "SET expiresAt = :e, contents.#p = :q";
+      values[":q"] = quantity;
+    }
     const { Attributes } = await this.db
       .send(
         new UpdateCommand({

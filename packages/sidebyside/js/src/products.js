@@ -203,8 +203,14 @@ exports.Products = class Products {
     else if (to !== undefined) condition += " AND price <= :to";
     if (from !== undefined) values[":from"] = from;
     if (to !== undefined) values[":to"] = to;
-    if (tag) [filters.push("contains(tags, :tag)"), (values[":tag"] = tag)];
-    if (title) [filters.push("begins_with(title, :title)"), (values[":title"] = title)];
+    if (tag) {
+      filters.push("contains(tags, :tag)");
+      values[":tag"] = tag;
+    }
+    if (title) {
+      filters.push("begins_with(title, :title)");
+      values[":title"] = title;
+    }
     const reply = await this.db.send(
       new QueryCommand({
         TableName,

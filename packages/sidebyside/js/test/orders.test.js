@@ -24,10 +24,18 @@ async function placed(...quantities) {
   return { customer, bought, order, id: order.id };
 }
 
+const paths = {
+  placed: [],
+  paid: ["paid"],
+  cancelled: ["cancelled"],
+  shipped: ["paid", "shipped"],
+  delivered: ["paid", "shipped", "delivered"],
+  returned: ["paid", "shipped", "delivered", "returned"],
+};
+
 async function orderIn(state) {
-  const path = { placed: [], paid: ["paid"], cancelled: ["cancelled"], shipped: ["paid", "shipped"], delivered: ["paid", "shipped", "delivered"], returned: ["paid", "shipped", "delivered", "returned"] }[state];
   const o = await placed(2);
-  for (const to of path) await orders.move(o.customer, o.id, to);
+  for (const to of paths[state]) await orders.move(o.customer, o.id, to);
   return o;
 }
 
@@ -144,7 +152,8 @@ describe("states", () => {
     expect(order.history.at(-1)).toMatchObject({ from, to });
     expect(order.version).toBe(order.history.length + 1);
   });
-  test.each(pairs.filter(([from, to]) => !mayFollow(from, to) && from !== "placed" && to !== "placed").slice(0, 9))("%s does not become %s", async (from, to) => {
+  const refusedPairs = ["shipped", "cancelled"].flatMap((from) => states.filter((to) => to !== "placed" && !mayFollow(from, to)).map((to) => [from, to]));
+  test.each(refusedPairs)("%s does not become %s", async (from, to) => {
     const { customer, id } = await orderIn(from);
     await expect(orders.move(customer, id, to)).rejects.toEqual(refused("Invalid", `${from} cannot be ${to}`));
   });
@@ -176,14 +185,11 @@ describe("lists", () => {
     const p = await shop.product({ stock: 1000 });
     for (let n = 1; n <= 7; n++) {
       await carts.add(customer, p.id, n);
-      shop.now = () => Date.parse(day(n));
-      // the cart is one of today
       const lines = (await carts.read(customer)).contents;
       await orders.submit({
         customer, id: `o${8 - n}`, status: "placed", total: n * 1000, placedAt: day(n), version: 1,
         lines: [{ product: p.id, title: p.title, price: p.price, quantity: lines[p.id] }],
       });
-      shop.now = Date.now;
     }
     await orders.move(customer, "o7", "paid");
     await orders.move(customer, "o3", "paid");

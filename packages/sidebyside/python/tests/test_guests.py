@@ -2,8 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from booking import BookingError
-from test_rooms import refused
+from support import refused
 
 
 @pytest.fixture

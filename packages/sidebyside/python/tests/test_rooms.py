@@ -3,38 +3,9 @@ from decimal import Decimal
 
 import pytest
 from boto3.dynamodb.conditions import Attr
-from botocore.exceptions import ClientError
 
 from booking import BookingError
-
-
-def refused(code, match=None):
-    class Refused:
-        def __enter__(self):
-            self.raises = pytest.raises(BookingError, match=match)
-            self.error = self.raises.__enter__()
-            return self.error
-
-        def __exit__(self, *exception):
-            done = self.raises.__exit__(*exception)
-            assert self.error.value.code == code
-            return done
-
-    return Refused()
-
-
-def invalid(match=None):
-    class Invalid:
-        def __enter__(self):
-            self.raises = pytest.raises(ClientError, match=match)
-            self.error = self.raises.__enter__()
-
-        def __exit__(self, *exception):
-            done = self.raises.__exit__(*exception)
-            assert self.error.value.response["Error"]["Code"] == "ValidationException"
-            return done
-
-    return Invalid()
+from support import invalid, refused
 
 
 @pytest.fixture
