@@ -10,7 +10,7 @@ import (
 type Effect int
 
 const (
-	// Other is the effect of operations that are in no other group: they administrate the
+	// Other is the effect of operations that are in no other group: they manage the
 	// server, its access keys or its policies, or are unknown.
 	Other Effect = iota
 	// Nothing is the effect of reads.

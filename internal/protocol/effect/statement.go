@@ -1,34 +1,62 @@
 package effect
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
 
-// onlySelects reports whether all statements in the body of a request of PartiQL read. A body with
-// a member twice is not trusted: another reader could take the other one.
+// onlySelects reports whether all statements in the body of a request of PartiQL read. Members have
+// exact names, as for DynamoDB: encoding/json would take one that differs in case for a field of a
+// struct. A body with such a member, or with a member twice, is not trusted, as another reader could
+// take the other one.
 func onlySelects(body []byte) bool {
-	var in struct {
-		Statement          *string
-		Statements         []struct{ Statement string }
-		TransactStatements []struct{ Statement string }
-	}
-	if json.Unmarshal(body, &in) != nil || hasRepeats(body) {
+	if isRepeated(body) {
 		return false
 	}
-	var texts []string
-	if in.Statement != nil {
-		texts = append(texts, *in.Statement)
-	}
-	for _, s := range append(in.Statements, in.TransactStatements...) {
-		texts = append(texts, s.Statement)
-	}
+	texts, ok := statementsIn(body)
 	for _, text := range texts {
 		if !isSelect(text) {
 			return false
 		}
 	}
-	return len(texts) > 0
+	return ok && len(texts) > 0
+}
+
+// statementsIn returns the statements of an object and of the objects in its lists. It is not ok if
+// they are not as they should be.
+func statementsIn(object []byte) (texts []string, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil, false
+	}
+	for name, value := range members {
+		switch name {
+		case "Statement":
+			var text *string
+			if json.Unmarshal(value, &text) != nil || text == nil {
+				return nil, false
+			}
+			texts = append(texts, *text)
+		case "Statements", "TransactStatements":
+			var list []json.RawMessage
+			if json.Unmarshal(value, &list) != nil {
+				return nil, false
+			}
+			for _, one := range list {
+				found, ok := statementsIn(one)
+				if !ok || len(found) != 1 {
+					return nil, false
+				}
+				texts = append(texts, found...)
+			}
+		default:
+			if strings.EqualFold(name, "Statement") || strings.EqualFold(name, "Statements") || strings.EqualFold(name, "TransactStatements") {
+				return nil, false
+			}
+		}
+	}
+	return texts, true
 }
 
 // isSelect reports whether a statement begins with SELECT, or with the EXISTS of a transaction.
@@ -42,11 +70,10 @@ func isSelect(text string) bool {
 	return false
 }
 
-// hasRepeats reports whether the body names a statement more often than json.Unmarshal has read:
-// with a member twice, or with names that differ in case.
-func hasRepeats(body []byte) bool {
-	d := json.NewDecoder(strings.NewReader(string(body)))
-	return repeats(d) != nil
+// isRepeated reports whether an object in a body has a member twice, of which json.Unmarshal reads
+// the last, or the body cannot be read.
+func isRepeated(body []byte) bool {
+	return repeats(json.NewDecoder(bytes.NewReader(body))) != nil
 }
 
 type repeatedMember string
@@ -71,10 +98,6 @@ func repeats(d *json.Decoder) error {
 				return err
 			}
 			key, _ := name.(string)
-			// Names of attributes may differ in case only; those of members do not.
-			if folded := strings.ToLower(key); strings.HasSuffix(folded, "statement") || strings.HasSuffix(folded, "statements") {
-				key = folded
-			}
 			if seen[key] {
 				return repeatedMember(key)
 			}
