@@ -84,14 +84,15 @@ vet:
 # These run without the race detector: packages that start no goroutines, or whose tests send one
 # request after the other or run servers in processes of their own (SEQUENTIAL); single tests that take a minute with it, and
 # whose code others run with it (SLOW); of the applications, all packages but RACED_APPS;
-# and tests that count allocations, or that it does not allow.
+# tests that count allocations, or that it does not allow (NOT_RACED).
 SEQUENTIAL := cmd/stator conformance docs internal/cli internal/data/item internal/language/partiql internal/language/policy internal/model internal/model/code internal/model/doc internal/model/drift internal/model/heat internal/model/infer internal/model/migrate internal/model/prove internal/model/rightsize internal/protocol/wire torture
 SLOW       := TestActivitiesAreBounded|TestCompressedBodies|TestCompressedReplies|TestCountingLeavesRequestsAlone|TestCrashDuringRotationOfManifests|TestDamageToAgedFolderIsReported|TestDamageToEncryptedFolderIsReported|TestDamageToManifestIsSilentWithoutMarks|TestDamagedFiles|TestDeletesWithoutSpaceForCompactions|TestEmptyLinesAreSkippedTogether|TestFilesOfAnImport|TestFindingsOfExamples|TestHeatIsAsMeasured|TestHeatIsAsPredicted|TestHottestOfAMillionKeys|TestInterruptedConversions|TestLargeBatchesAreSplit|TestLargeSetsAreRejected|TestLaterDuplicateWins|TestLoadModels|TestMemoryOfCompressedReplies|TestMemoryOfRepliesIsBounded|TestModelHeat|TestModelInferApplications|TestModelInferMissingEntity|TestModelPolicyIsLeast|TestModelServerAgrees|TestModelServerAgreesAtRandom|TestOrphanedFiles|TestOtherRepliesAreNotCompressed|TestPlantedBugs|TestPointsAreBounded|TestPointsOfManySeries|TestPolicyOfModelIsUsed|TestPrefixFiltersHideNothing|TestProveFindsWrongPredictions|TestProveModels|TestRandomOperations|TestRestoresAfterStepsOfTheClock|TestScheduleAfterAStop|TestScheduleMaxAge|TestScheduleWithAWrongClock|TestScheduledBackupFails|TestShapes|TestShapesOfEntities|TestShapesOfLogs|TestShapesOfStatements|TestSmallBatchesDoNotWaitForMemory|TestTransactionsOfLargeItems|TestVerifyFindsFlippedBits|TestVerifyFindsPlantedDivergences|TestVerifyRunsNoBackgroundWork|TestWALDamageIsDetectedUpToItsEnd
 RACED_APPS := downloads/ledger downloads/queue goals/stream internal/home taskqueue/queue taskqueue/table
 SLOW_APPS  := TestBulk|TestClaimsOutliveTheServers|TestCrashAtEveryWrite|TestCrashFindsFaults|TestShardsRoll|TestSlotsOfRunningTasksStay|TestUnits|TestUnitsFollowTheTasks|TestUpgradeWithRunningTasks
-# The tests of SLOW, those that count allocations, and those that the race detector does not allow, with their packages.
-NO_RACE     = Allocations|Region|TwoServers|^($(SLOW))$$
-NO_RACE_IN  = $(shell grep -lE 'func (Test\w*(Allocations|Region|TwoServers)|($(SLOW))\b)' *_test.go $$(find internal -name '*_test.go' -not -path '*/browser/*') | xargs -n 1 dirname | sort -u | sed 's,^[^.],./&,')
+NOT_RACED  := TestBillOfOneRead|TestServerWithAnotherTime|TestVerifyDoesNotAllocate
+# What runs without the race detector of the packages that run with it.
+NO_RACE     = Allocations|Region|TwoServers|^($(SLOW)|$(NOT_RACED))$$
+NO_RACE_IN  = $(shell grep -lE 'func (Test\w*(Allocations|Region|TwoServers)|($(SLOW)|$(NOT_RACED))\b)' *_test.go $$(find internal -name '*_test.go' -not -path '*/browser/*') | xargs -n 1 dirname | sort -u | sed 's,^[^.],./&,')
 # The longest ones come first, so that no processor waits for them at the end.
 LONGEST    := github.com/stator-db/stator/internal/store/pebble github.com/stator-db/stator/internal/db
 OTHERS      = $(LONGEST) $(filter-out $(LONGEST) $(SEQUENTIAL:%=github.com/stator-db/stator/%),$(shell $(GO) list ./...))

@@ -151,7 +151,7 @@ machines can reach requires that, and TLS:
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8000", "address to listen on; port 0 chooses a free port")
 	flags.StringVar(&f.data, "data", "stator-data", "data folder; created if it does not exist")
-	flags.BoolVar(&f.stopWithStdin, "stop-with-stdin", false, "stop when standard input ends: a program that has started the server through a pipe does not leave it behind, even if it is killed")
+	flags.BoolVar(&f.stopWithStdin, "stop-with-stdin", false, "stop when standard input ends: a program that has started the server through a pipe does not leave it behind, even if it is killed; /dev/null ends at once")
 	flags.BoolVar(&f.allowFiles, "allow-other-files", false, "create the data in a folder that has other files already")
 	flags.StringVar(&f.engine, "engine", "", "URL of a TiKV cluster that holds the data and may be shared by any number of servers: tikv://pd1:2379,pd2:2379,pd3:2379")
 	flags.StringVar(&f.backups, "backups", "", "folder or URL (file://, s3://) for backups; defaults to the name of the data folder followed by -backups")
@@ -282,6 +282,10 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 		starting.Open(db.Handler())
 	}
 	close(opened)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		log.Info("stopped while opening the data", "reason", context.Cause(ctx))
+		return front.Close()
+	}
 	if err != nil {
 		return errors.Join(err, front.Close())
 	}
@@ -299,6 +303,9 @@ func serve(ctx context.Context, f *serveFlags, stderr io.Writer) error {
 	case err = <-accelerated.failed():
 		err = errors.Join(err, front.Close())
 	case <-ctx.Done():
+		if cause := context.Cause(ctx); errors.Is(cause, errStdinEnded) {
+			log.Info("stopping", "reason", cause)
+		}
 		err = shutDown(starting.Drain, f.shutdownDelay, log, front, accelerated)
 	}
 	_ = accelerated.Close()

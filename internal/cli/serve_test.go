@@ -121,6 +121,15 @@ func TestStopWithStdin(t *testing.T) {
 	}
 }
 
+// A server that is stopped while it opens its data ends without an error.
+func TestServeIsStoppedWhileItOpens(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := serve(ctx, &serveFlags{addr: "127.0.0.1:0", data: t.TempDir(), cacheMB: 64, log: "error", durability: "strict"}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServeFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string

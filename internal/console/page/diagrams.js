@@ -30,7 +30,7 @@ export function Day({ day }) {
   const { Width: width, Height: height, Shares: shares, Hours: hours, Curves: curves, LimitY: limit } = day;
   return html`<section class="card" aria-labelledby="model-day"><h2 id="model-day">Over a day</h2>
     ${day.Note ? html`<p class="hint">${day.Note}</p>` : html`<p class="hint">A day on which each pattern has its rate as the mean and its peak as the maximum, as shares of what a partition serves. The shape and the hour of the peak are assumed.</p>
-      <div class="chart day scroll" tabindex="0" aria-label="Load over a day"><svg viewBox=${`-24 -8 ${width + 48} ${height + 32}`} role="img" aria-label=${"Load of the busiest partitions over a day: " + curves.map((c) => `${c.Key} of ${c.Place} ${c.Mean} on average, ${c.Peak} at the peak`).join("; ")}>
+      <div class="chart day scroll" tabindex="0" role="group" aria-label="Load over a day"><svg viewBox=${`-24 -8 ${width + 48} ${height + 32}`} role="img" aria-label=${"Load of the busiest partitions over a day: " + curves.map((c) => `${c.Key} of ${c.Place} ${c.Mean} on average, ${c.Peak} at the peak`).join("; ")}>
         ${shares.map((s) => html`<line class="rule" x1="0" x2=${width} y1=${s.At} y2=${s.At} /><text x="2" y=${s.At + 13}>${s.Text}</text>`)}
         <line class="rule" x1="0" x2=${width} y1=${height} y2=${height} />
         ${hours.map((h) => html`<text class="middle" x=${h.At} y=${height + 18}>${h.Text}</text>`)}

@@ -57,7 +57,7 @@ export function clockTime(seconds) {
   if (!seconds) return "–";
   const at = new Date(seconds * 1000);
   const time = at.toLocaleTimeString("en-GB");
-  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString("sv-SE")} ${time}`;
+  return at.toDateString() === new Date(endpointNow()).toDateString() ? time : `${at.toLocaleDateString("sv-SE")} ${time}`;
 }
 
 /** How long something takes, with one unit or two. */

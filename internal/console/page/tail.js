@@ -139,14 +139,21 @@ export class Tail {
 
   /** Enters the shards whose records count from now on, so that a change after the view says "live" is not missed. */
   async enterLatest() {
-    for (const shard of this.shards.values()) {
-      if (shard.done || shard.type !== "LATEST") continue;
-      try {
-        await this.enter(shard, this.abort.signal);
-      } catch (err) {
-        this.recover(shard, err);
+    const shards = [...this.shards.values()].filter((s) => !s.done && s.type === "LATEST");
+    const next = async () => {
+      for (let shard = shards.pop(); shard && !this.stopped && !this.paused; shard = shards.pop()) {
+        try {
+          await this.enter(shard, this.abort.signal);
+        } catch (err) {
+          this.recover(shard, err);
+          if (shard.due > performance.now()) {
+            shards.unshift(shard);
+            await sleep(shard.due - performance.now());
+          }
+        }
       }
-    }
+    };
+    await Promise.all(Array.from({ length: atOnce }, next));
   }
 
   async enter(shard, signal) {

@@ -1,5 +1,6 @@
 // Metrics of CloudWatch and times, as several views read them.
 import { call } from "./api.js";
+import { endpointNow } from "./clock.js";
 
 const cloudWatch = "GraniteServiceVersion20100801.";
 
@@ -57,7 +58,7 @@ const two = (n) => String(n).padStart(2, "0");
 export function clock(at) {
   const d = new Date(at * 1000);
   const time = two(d.getHours()) + ":" + two(d.getMinutes());
-  return d.toDateString() === new Date().toDateString() ? time : `${two(d.getMonth() + 1)}-${two(d.getDate())} ${time}`;
+  return d.toDateString() === new Date(endpointNow()).toDateString() ? time : `${two(d.getMonth() + 1)}-${two(d.getDate())} ${time}`;
 }
 
 /** A number with three digits that count. */
