@@ -28,6 +28,20 @@ func (f *pastFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 }
 
+// openTable returns the server, and a key of one of its tables that is written in arguments.
+func (f *pastFlags) openTable(ctx context.Context, table string, args []string) (*apply.Endpoint, past.Item, error) {
+	server, err := f.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	described, err := describeTable(ctx, server, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := parseKey(described, args)
+	return server, key, err
+}
+
 // describeTable describes a table of a server.
 func describeTable(ctx context.Context, server *apply.Endpoint, table string) (*past.Table, error) {
 	t, err := past.Describe(ctx, server.Send, table)
@@ -139,15 +153,7 @@ func (f *atFlags) get(ctx context.Context, table string, args []string, stdout, 
 	if err != nil {
 		return err
 	}
-	server, err := f.open()
-	if err != nil {
-		return err
-	}
-	described, err := describeTable(ctx, server, table)
-	if err != nil {
-		return err
-	}
-	key, err := parseKey(described, args)
+	server, key, err := f.openTable(ctx, table, args)
 	if err != nil {
 		return err
 	}
@@ -186,15 +192,7 @@ func (f *atFlags) query(ctx context.Context, table string, args []string, stdout
 	if err != nil {
 		return err
 	}
-	server, err := f.open()
-	if err != nil {
-		return err
-	}
-	described, err := describeTable(ctx, server, table)
-	if err != nil {
-		return err
-	}
-	key, err := parseKey(described, args)
+	server, key, err := f.openTable(ctx, table, args)
 	if err != nil {
 		return err
 	}
@@ -270,15 +268,7 @@ as name=value for each of its attributes, or in DynamoDB's JSON.
 }
 
 func (f *pastFlags) history(ctx context.Context, table string, args []string, limit int, stdout, stderr io.Writer) error {
-	server, err := f.open()
-	if err != nil {
-		return err
-	}
-	described, err := describeTable(ctx, server, table)
-	if err != nil {
-		return err
-	}
-	key, err := parseKey(described, args)
+	server, key, err := f.openTable(ctx, table, args)
 	if err != nil {
 		return err
 	}
