@@ -42,7 +42,10 @@ type EntitySum struct {
 func (v *Verification) OK() bool { return len(v.Differences) == 0 }
 
 const (
-	checksumBuckets = 1 << 16
+	// Items that changed while they were summed make their buckets differ, and all items of these are
+	// read one by one: with few items a bucket, these are few more than those that changed. The
+	// sums of both sides take 32 MB.
+	checksumBuckets = 1 << 20
 	maxDifferences  = 100
 )
 
