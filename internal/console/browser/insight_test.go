@@ -312,7 +312,7 @@ func (s *busyServer) testModel(t *testing.T) {
 	}
 	b.run(`await t.click("button", "As declared"); await t.until(() => t.all(".tile .delta").length === 0, "the declared traffic");
 		await t.fill('input[aria-label="Rate of place an order"]', "many"); await t.until(() => document.querySelector('input[aria-label="Rate of place an order"][aria-invalid=true]'), "an invalid rate");
-		await t.fill('input[aria-label="Rate of place an order"]', "2000/s"); await t.until(() => t.all(".tile .delta").length >= 1, "the rate"); await t.until(() => Number(t.all(".tile .tile-value")[3].innerText.replaceAll(",", "")) >= 2000, "the writes");
+		await t.fill('input[aria-label="Rate of place an order"]', "2000/s"); await t.until(() => t.all(".tile .delta").length >= 1, "the rate"); await t.until(() => Number(t.all(".tile .tile-value")[3].innerText.replaceAll(",", "")) >= 2000, "the writes"); await t.until(() => t.all(".tile.tone-bad .tile-label", "fault").length === 1, "the number of faults");
 		await t.click("button", "Play"); await t.has("requests are throttled"); await t.has("give table Orders");
 		await t.click("button.link", "one order"); await t.until(() => t.all("tr.detail pre", "ConsistentRead").length === 1, "the request");`)
 	// The single-table view, by entity and by index.

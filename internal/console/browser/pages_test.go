@@ -152,7 +152,7 @@ func TestKeyboard(t *testing.T) {
 	b.run(`await t.el("[data-search]"); await t.has("Notes");`)
 }
 
-// The first view is there soon. The time is logged, and bounded for the worst of machines only.
+// The first view shows the tables, also when it is loaded again. How long that takes is logged.
 func TestFirstView(t *testing.T) {
 	s := serve(t, nil)
 	s.orders(t, 24)

@@ -78,6 +78,7 @@ function Tiles({ page, found, d }) {
     { value: figure(now.read), label: "read units a second", was: delta(now.read, base.Read, figure) },
     { value: figure(now.write), label: "write units a second", was: delta(now.write, base.Write, figure) },
     { value: percent(hottest), label: "of its limit: the hottest partition", tone: tone(hottest), was: delta(hottest, base.Hottest, percent) },
+    ...page.Tiles.filter((t) => /^faults?$/.test(t.Label)).map((t) => ({ value: t.Value, label: t.Label, tone: t.Tone })),
   ];
   return html`<div class="tiles">${tiles.map((t) => html`<div class=${"tile card " + (t.tone ? "tone-" + t.tone : "")}><span class="tile-value">${t.value}</span> <span class="tile-label">${t.label}</span> ${t.was}</div>`)}</div>`;
 }
