@@ -213,3 +213,22 @@ func TestTableIsChangedWhileABackfillWaits(t *testing.T) {
 		t.Error("the change of the table waits for the backfill")
 	}
 }
+
+// An import whose counts are being updated by others is rejected after five seconds, while the saves of
+// item counts wait for it.
+func TestImportWaitsForItsCounts(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		e := newEngine(t, pebble.InMemory())
+		d := newDB(t, e, Options{})
+		if _, err := d.BeginImport(t.Context(), orders("Orders"), "job"); err != nil {
+			t.Fatal(err)
+		}
+		holdKey(t, e, keyspace.ItemCount(storedTable(t, d).ID))
+		began, reads := time.Now(), 0
+		err := d.Import(t.Context(), "Orders", "job", sourceOfOne(&reads), func(err error) { t.Error(err) }, func(int) {})
+		if took := time.Since(began); !errors.Is(err, store.ErrConflict) || took != 5*time.Second {
+			t.Errorf("the import returned %v after %v, want %v after 5s", err, took, store.ErrConflict)
+		}
+		time.Sleep(heldFor)
+	})
+}

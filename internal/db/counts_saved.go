@@ -15,14 +15,29 @@ const (
 	readInterval = 5 * time.Second // how often the counts of other processes are read
 )
 
+// lockCounts makes the caller the only one that saves or reads item counts. The one before it may
+// wait for the keys of other updates, so the wait ends with the context.
+func (d *DB) lockCounts(ctx context.Context) error {
+	select {
+	case d.saving <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *DB) unlockCounts() { <-d.saving }
+
 // SaveCounts stores the item counts as they are now. A fork begins with those that are stored.
 func (d *DB) SaveCounts(ctx context.Context) error { return d.saveCounts(ctx) }
 
 // saveCounts adds the unsaved changes of this process to the stored counts of the tables
 // that exist. A table may have been dropped meanwhile, with its count.
 func (d *DB) saveCounts(ctx context.Context) error {
-	d.saving.Lock()
-	defer d.saving.Unlock()
+	if err := d.lockCounts(ctx); err != nil {
+		return err
+	}
+	defer d.unlockCounts()
 	var changed []*table
 	var keys [][]byte
 	var ours []countMap
@@ -79,8 +94,11 @@ func addCounts(tx store.Tx, t *table, ours countMap) (countMap, error) {
 
 // readCounts reads the stored counts, to which all processes add.
 func (d *DB) readCounts(ctx context.Context) error {
-	d.saving.Lock() // a concurrent save would be counted twice or not at all
-	defer d.saving.Unlock()
+	// A concurrent save would be counted twice or not at all.
+	if err := d.lockCounts(ctx); err != nil {
+		return err
+	}
+	defer d.unlockCounts()
 	tables := d.all()
 	if len(tables) == 0 {
 		return nil
@@ -114,8 +132,10 @@ func writeCounts(tx store.Tx, key []byte, c countMap) {
 
 // resetCounts sets the counts of a table to zero, stored and unsaved.
 func (d *DB) resetCounts(ctx context.Context, t *table) error {
-	d.saving.Lock()
-	defer d.saving.Unlock()
+	if err := d.lockCounts(ctx); err != nil {
+		return err
+	}
+	defer d.unlockCounts()
 	key := keyspace.ItemCount(t.ID)
 	err := d.update(store.Freeing(ctx), [][]byte{key}, func(tx store.Tx) error {
 		tx.Delete(key)

@@ -115,7 +115,7 @@ type DB struct {
 	listeners map[string]func(context.Context, string) error // by topic; guarded by catalog.mu
 
 	restores *restoreQueue
-	saving   sync.Mutex // held while item counts are saved or read
+	saving   chan struct{} // has room for one; filled while item counts are saved or read
 
 	stop   context.CancelFunc
 	work   sync.WaitGroup // background work of every server

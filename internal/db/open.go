@@ -46,6 +46,7 @@ func Open(ctx context.Context, engine store.Engine, o Options) (*DB, error) {
 		restores:        newRestoreQueue(o.Clock.NewWake(), o.OpenBackup),
 		catalog:         catalog{unsettled: make(map[string]*unsettled)},
 		listeners:       make(map[string]func(context.Context, string) error),
+		saving:          make(chan struct{}, 1),
 		meter:           meter.NewRegistry(o.Clock.Now()),
 		elsewhere:       meter.NewRegistry(o.Clock.Now()),
 	}
