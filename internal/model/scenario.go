@@ -215,6 +215,11 @@ func (d *scenarioBuilder) sample(s *Step, e *Entity, ordinal int, fixed []*Setti
 	for _, name := range given {
 		x.shared[name] = d.base
 	}
+	for _, name := range s.Action.Each {
+		if d.givenByAnother(s, name) {
+			x.shared[name] = x.ordinal + 1 // the other step has the value of d.base
+		}
+	}
 	for _, w := range fixed {
 		if f, ok := e.byName[w.Name]; ok {
 			if v, err := w.Value.value(f.Type); err == nil && !w.Value.templated() {
@@ -245,6 +250,14 @@ func (d *scenarioBuilder) spreadingOf(s *Step) spreading {
 // templated reports whether a literal contains names.
 func (l Literal) templated() bool {
 	return l.kind == literalString && strings.Contains(l.text, "{")
+}
+
+// givenByAnother reports whether another step of the plan is about an item of the same entity, with one
+// value of an attribute for all of its items.
+func (d *scenarioBuilder) givenByAnother(s *Step, attribute string) bool {
+	return d.plan != nil && slices.ContainsFunc(d.plan.Steps, func(other *Step) bool {
+		return other != s && other.Entity == s.Entity && slices.Contains(other.Action.Given, attribute)
+	})
 }
 
 // store adds an item that exists before the run.
