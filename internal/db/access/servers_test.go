@@ -118,3 +118,28 @@ func TestRepeatedChangeIsBroadcast(t *testing.T) {
 		}
 	})
 }
+
+// A change of a server that dies before it has told the others is used by them within a minute. Nothing is
+// replaced while nothing changes, as connections would authenticate again.
+func TestUnannouncedChangeIsUsed(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		first, second, engine := openServers(t)
+		k, err := first.CreateKey(t.Context(), "", "", anybody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := second.verifier.Keys()
+		time.Sleep(5 * time.Minute)
+		if second.verifier.Keys() != before {
+			t.Error("the keys are replaced by the same")
+		}
+		engine.dies = true
+		if err := first.DeleteKey(t.Context(), k.AccessKey, anybody); !errors.Is(err, errDied) || !second.accepts(k.AccessKey) {
+			t.Fatalf("the control: %v, the second server accepts the key: %v", err, second.accepts(k.AccessKey))
+		}
+		time.Sleep(time.Minute + time.Second)
+		if second.accepts(k.AccessKey) {
+			t.Error("the second server accepts a key after a minute that was revoked")
+		}
+	})
+}
