@@ -127,7 +127,7 @@ type Handler struct {
 	o        Options
 	files    *files
 	sessions *sessions
-	slots    chan struct{} // of requests in flight
+	slots    chan struct{} // of requests to the endpoint in flight
 }
 
 // timeHeader is the time of the endpoint in milliseconds since 1970.
@@ -136,7 +136,7 @@ const timeHeader = "X-Stator-Time"
 // maxBody is the size limit of a request of the page. Its largest are transactions of 4 MB.
 const maxBody = 5 << 20
 
-// maxInFlight is the most requests of pages that are read or answered at a time.
+// maxInFlight is the most requests to the endpoint that are read or answered at a time.
 const maxInFlight = 16
 
 // New returns a console.
@@ -183,12 +183,6 @@ func (h *Handler) guarded(w http.ResponseWriter, r *http.Request, path string) {
 		foreign(w)
 		return
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
-		return
-	}
 	if now := h.o.Endpoint.Now(); !now.IsZero() {
 		w.Header().Set(timeHeader, strconv.FormatInt(now.UnixMilli(), 10))
 	}
@@ -211,6 +205,12 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 	who, ok := h.whoIs(r)
 	if !ok {
 		h.signedOut(w, r)
+		return
+	}
+	select { // not before: strangers who send slowly would keep people from signing in
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
