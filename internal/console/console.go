@@ -268,7 +268,7 @@ func (h *Handler) design(w http.ResponseWriter, r *http.Request, target string, 
 
 // signedOut answers a request without a session.
 func (h *Handler) signedOut(w http.ResponseWriter, r *http.Request) {
-	h.sessions.end(h.cookie(r))
+	h.endSession(r)
 	fault(w, http.StatusUnauthorized, "ConsoleSignedOut", "Sign in to go on.")
 }
 
@@ -281,6 +281,7 @@ type sessionReply struct {
 	Mode      Mode   `json:"mode"`
 	Version   string `json:"version"`
 	Endpoint  About  `json:"endpoint"`
+	Page      string `json:"page,omitempty"` // the secret of the page, when somebody signs in
 }
 
 func (h *Handler) describeSession(w http.ResponseWriter, r *http.Request) {
