@@ -37,8 +37,8 @@ type Endpoint interface {
 	// Do answers a request of the API as somebody. It returns ErrSignedOut if the key of the
 	// identity is not valid any more.
 	Do(ctx context.Context, who Identity, r Request) (Reply, error)
-	// Identify returns the identity of credentials, or ErrCredentials.
-	Identify(ctx context.Context, c Credentials) (Identity, error)
+	// Identify returns the identity of credentials that a client has sent, or ErrCredentials.
+	Identify(ctx context.Context, c Credentials, from Client) (Identity, error)
 	// Asks says what a person must give to sign in.
 	Asks() SignIn
 	// About says what the page shows of the endpoint.
@@ -80,13 +80,17 @@ type About struct {
 	Notice string `json:"notice"` // shown on the first page
 }
 
+// Client is the browser that has sent a request.
+type Client struct {
+	Remote, Host, UserAgent string
+	Secure                  bool // the connection has TLS
+}
+
 // Request is a request of the page.
 type Request struct {
 	Target string // as in X-Amz-Target
 	Body   []byte
-
-	Remote, Host, UserAgent string
-	Secure                  bool // the connection has TLS
+	Client
 }
 
 // Reply is the reply to a Request.
@@ -233,7 +237,7 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 		h.design(w, r, target, body)
 		return
 	}
-	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{Target: target, Body: body, Remote: remote(r), Host: r.Host, UserAgent: r.UserAgent(), Secure: isSecure(r)})
+	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{target, body, client(r)})
 	var known *apierror.Error
 	switch {
 	case errors.Is(err, ErrSignedOut):
@@ -302,6 +306,10 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the page is gone
+}
+
+func client(r *http.Request) Client {
+	return Client{Remote: remote(r), Host: r.Host, UserAgent: r.UserAgent(), Secure: isSecure(r)}
 }
 
 // remote returns the IP address of a client.

@@ -25,7 +25,7 @@ func (e *fakeEndpoint) Asks() SignIn   { return e.signIn }
 func (e *fakeEndpoint) Now() time.Time { return time.UnixMilli(1_800_000_000_123) }
 func (e *fakeEndpoint) About() About   { return About{Region: "eu-west-1"} }
 
-func (e *fakeEndpoint) Identify(_ context.Context, c Credentials) (Identity, error) {
+func (e *fakeEndpoint) Identify(_ context.Context, c Credentials, _ Client) (Identity, error) {
 	if c.AccessKey != "ada" || c.Secret != "secret" {
 		return Identity{}, ErrCredentials
 	}

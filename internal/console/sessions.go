@@ -172,7 +172,7 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		fault(w, http.StatusBadRequest, "SerializationException", "The credentials could not be read.")
 		return
 	}
-	who, err := h.o.Endpoint.Identify(r.Context(), given)
+	who, err := h.o.Endpoint.Identify(r.Context(), given, client(r))
 	switch {
 	case errors.Is(err, ErrCredentials):
 		message := "This key is not valid: check the access key, the secret, and the session token of a temporary key."
