@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -209,6 +210,35 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A large member, which a client can make at will, does not hide the others, nor the fork.
+func TestLargeMembersAreOmitted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l := openLog(t, Options{Path: path})
+	put := func(members map[string]any) {
+		text, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Record(&Record{EventName: "PutPrincipal", RequestParameters: text, AdditionalEventData: map[string]any{"fork": "f"}})
+	}
+	put(map[string]any{"principalArn": "arn:aws:iam::000000000000:user/a", "policies": []string{strings.Repeat(" ", maxRecord)}})
+	many := make(map[string]any)
+	for i := range maxRecord {
+		many[strconv.Itoa(i)] = 1
+	}
+	put(many)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := records(t, path)
+	if len(r) != 2 || string(r[0].RequestParameters) != `{"policies":"too large","principalArn":"arn:aws:iam::000000000000:user/a"}` || r[0].AdditionalEventData["fork"] != "f" {
+		t.Errorf("got %+v", r)
+	}
+	if len(r) == 2 && string(r[1].RequestParameters) != `{"omitted":"too large"}` {
+		t.Errorf("many members: %.100s", r[1].RequestParameters)
+	}
 }
 
 func TestLargeParametersAreOmitted(t *testing.T) {

@@ -58,11 +58,34 @@ type TLSDetails struct {
 // is written down.
 func (r *Record) cut() *Record {
 	short := *r
-	short.RequestParameters = json.RawMessage(`{"omitted":"too large"}`)
+	short.RequestParameters = cutParameters(r.RequestParameters)
 	short.Resources = short.Resources[:min(len(short.Resources), 10)]
-	short.AdditionalEventData, short.TLSDetails = nil, nil
+	short.TLSDetails = nil
 	for _, text := range []*string{&short.UserAgent, &short.ErrorMessage, &short.SourceIPAddress, &short.AWSRegion, &short.EventName, &short.ErrorCode} {
 		*text = (*text)[:min(len(*text), 256)]
 	}
 	return &short
+}
+
+// Bounds of the parameters of a record that is not to be too large: of a member, and of all.
+const (
+	maxMember     = 1 << 10
+	maxParameters = maxRecord / 4
+)
+
+// cutParameters omits large members: with one of them, nobody can hide what the others are. If the
+// others are too many, all are omitted.
+func cutParameters(all json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(all, &members) == nil {
+		for name, value := range members {
+			if len(value) > maxMember {
+				members[name] = json.RawMessage(`"too large"`)
+			}
+		}
+		if text, err := json.Marshal(members); err == nil && len(text) <= maxParameters {
+			return text
+		}
+	}
+	return json.RawMessage(`{"omitted":"too large"}`)
 }

@@ -176,7 +176,7 @@ func (e *remoteEndpoint) Now() time.Time {
 }
 
 // Identify accepts the token that the command has printed.
-func (e *remoteEndpoint) Identify(_ context.Context, c console.Credentials) (console.Identity, error) {
+func (e *remoteEndpoint) Identify(_ context.Context, c console.Credentials, _ console.Client) (console.Identity, error) {
 	given, want := sha256.Sum256([]byte(c.Secret)), sha256.Sum256([]byte(e.token))
 	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
 		return console.Identity{}, console.ErrCredentials

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ import (
 
 // remoteConsole is a running stator console.
 type remoteConsole struct {
-	url, token, cookie string
+	url, token   string
+	cookie, page string // the secrets of the session
 }
 
 // startConsole runs stator console until the test ends.
@@ -64,6 +66,7 @@ func (c *remoteConsole) send(t *testing.T, path, target, mode, body string, chan
 	r.Header.Set("X-Amz-Target", target)
 	if c.cookie != "" {
 		r.Header.Set("Cookie", c.cookie)
+		r.Header.Set("X-Stator-Session", c.page)
 	}
 	if change != nil {
 		change(r)
@@ -87,6 +90,11 @@ func (c *remoteConsole) signIn(t *testing.T) {
 		t.Fatalf("signing in is answered with %d %s", status, text)
 	}
 	c.cookie, _, _ = strings.Cut(header.Get("Set-Cookie"), ";")
+	var reply struct{ Page string }
+	if err := json.Unmarshal([]byte(text), &reply); err != nil {
+		t.Fatal(err)
+	}
+	c.page = reply.Page
 }
 
 // awsEnvironment is all that the SDK finds.

@@ -37,8 +37,8 @@ type Endpoint interface {
 	// Do answers a request of the API as somebody. It returns ErrSignedOut if the key of the
 	// identity is not valid any more.
 	Do(ctx context.Context, who Identity, r Request) (Reply, error)
-	// Identify returns the identity of credentials, or ErrCredentials.
-	Identify(ctx context.Context, c Credentials) (Identity, error)
+	// Identify returns the identity of credentials that a client has sent, or ErrCredentials.
+	Identify(ctx context.Context, c Credentials, from Client) (Identity, error)
 	// Asks says what a person must give to sign in.
 	Asks() SignIn
 	// About says what the page shows of the endpoint.
@@ -80,13 +80,17 @@ type About struct {
 	Notice string `json:"notice"` // shown on the first page
 }
 
+// Client is the browser that has sent a request.
+type Client struct {
+	Remote, Host, UserAgent string
+	Secure                  bool // the connection has TLS
+}
+
 // Request is a request of the page.
 type Request struct {
 	Target string // as in X-Amz-Target
 	Body   []byte
-
-	Remote, Host, UserAgent string
-	Secure                  bool // the connection has TLS
+	Client
 }
 
 // Reply is the reply to a Request.
@@ -127,7 +131,7 @@ type Handler struct {
 	o        Options
 	files    *files
 	sessions *sessions
-	slots    chan struct{} // of requests in flight
+	slots    chan struct{} // of requests to the endpoint in flight
 }
 
 // timeHeader is the time of the endpoint in milliseconds since 1970.
@@ -136,7 +140,7 @@ const timeHeader = "X-Stator-Time"
 // maxBody is the size limit of a request of the page. Its largest are transactions of 4 MB.
 const maxBody = 5 << 20
 
-// maxInFlight is the most requests of pages that are read or answered at a time.
+// maxInFlight is the most requests to the endpoint that are read or answered at a time.
 const maxInFlight = 16
 
 // New returns a console.
@@ -183,12 +187,6 @@ func (h *Handler) guarded(w http.ResponseWriter, r *http.Request, path string) {
 		foreign(w)
 		return
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
-		return
-	}
 	if now := h.o.Endpoint.Now(); !now.IsZero() {
 		w.Header().Set(timeHeader, strconv.FormatInt(now.UnixMilli(), 10))
 	}
@@ -213,6 +211,12 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 		h.signedOut(w, r)
 		return
 	}
+	select { // not before: strangers who send slowly would keep people from signing in
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		fault(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request is larger than 5 MB.")
@@ -233,7 +237,7 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 		h.design(w, r, target, body)
 		return
 	}
-	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{Target: target, Body: body, Remote: remote(r), Host: r.Host, UserAgent: r.UserAgent(), Secure: isSecure(r)})
+	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{target, body, client(r)})
 	var known *apierror.Error
 	switch {
 	case errors.Is(err, ErrSignedOut):
@@ -268,7 +272,7 @@ func (h *Handler) design(w http.ResponseWriter, r *http.Request, target string, 
 
 // signedOut answers a request without a session.
 func (h *Handler) signedOut(w http.ResponseWriter, r *http.Request) {
-	h.sessions.end(h.cookie(r))
+	h.endSession(r)
 	fault(w, http.StatusUnauthorized, "ConsoleSignedOut", "Sign in to go on.")
 }
 
@@ -281,6 +285,7 @@ type sessionReply struct {
 	Mode      Mode   `json:"mode"`
 	Version   string `json:"version"`
 	Endpoint  About  `json:"endpoint"`
+	Page      string `json:"page,omitempty"` // the secret of the page, when somebody signs in
 }
 
 func (h *Handler) describeSession(w http.ResponseWriter, r *http.Request) {
@@ -301,6 +306,10 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the page is gone
+}
+
+func client(r *http.Request) Client {
+	return Client{Remote: remote(r), Host: r.Host, UserAgent: r.UserAgent(), Secure: isSecure(r)}
 }
 
 // remote returns the IP address of a client.

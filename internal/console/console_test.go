@@ -25,7 +25,7 @@ func (e *fakeEndpoint) Asks() SignIn   { return e.signIn }
 func (e *fakeEndpoint) Now() time.Time { return time.UnixMilli(1_800_000_000_123) }
 func (e *fakeEndpoint) About() About   { return About{Region: "eu-west-1"} }
 
-func (e *fakeEndpoint) Identify(_ context.Context, c Credentials) (Identity, error) {
+func (e *fakeEndpoint) Identify(_ context.Context, c Credentials, _ Client) (Identity, error) {
 	if c.AccessKey != "ada" || c.Secret != "secret" {
 		return Identity{}, ErrCredentials
 	}
@@ -44,11 +44,12 @@ type consoleRig struct {
 	*Handler
 	endpoint *fakeEndpoint
 	now      time.Time
+	page     string // the secret of the page
 }
 
 func newRig(signIn SignIn, mode Mode) *consoleRig {
 	r := &consoleRig{endpoint: &fakeEndpoint{signIn: signIn}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r.Handler = New(Options{Endpoint: r.endpoint, Mode: mode, Now: func() time.Time { return r.now }, AcceptsHost: func(host string) bool { return host == "127.0.0.1:8000" }})
+	r.Handler = New(Options{Endpoint: r.endpoint, Mode: mode, Now: func() time.Time { return r.now }, AcceptsHost: func(host string) bool { return host == "127.0.0.1:8000" || host == "127.0.0.1:8001" }})
 	return r
 }
 
@@ -201,10 +202,21 @@ func TestReadOnly(t *testing.T) {
 func (r *consoleRig) signInAs(t *testing.T, secret string, change func(*http.Request)) (*http.Cookie, int) {
 	t.Helper()
 	w := r.send("POST", "api/session", `{"accessKey":"ada","secret":"`+secret+`"}`, change)
+	r.page = pageSecret(t, w)
 	if cookies := w.Result().Cookies(); len(cookies) == 1 {
 		return cookies[0], w.Code
 	}
 	return nil, w.Code
+}
+
+// pageSecret returns the secret of the page in the reply to a person who signs in.
+func pageSecret(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var reply struct{ Page string }
+	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Page
 }
 
 // A session lasts 30 minutes since its last request, and 12 hours at most.
@@ -226,7 +238,7 @@ func TestSessions(t *testing.T) {
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/console" || cookie.Secure {
 		t.Errorf("the cookie is %v", cookie)
 	}
-	with := func(q *http.Request) { q.AddCookie(cookie) }
+	with := func(q *http.Request) { q.AddCookie(cookie); q.Header.Set(SessionHeader, r.page) }
 	ask := func() int { return r.send("POST", "api", "{}", with).Code }
 	for range 20 {
 		r.now = r.now.Add(29 * time.Minute)
@@ -274,7 +286,7 @@ func TestSecretsNeedTLS(t *testing.T) {
 		q.Header.Set("Origin", "https://127.0.0.1:8000")
 		*q = *q.WithContext(MarkSecure(q.Context()))
 	})
-	if code != 200 || c == nil || c.Name != "__Host-stator-console" || !c.Secure || c.Path != "/" {
+	if code != 200 || c == nil || c.Name != "__Host-stator-console-8000" || !c.Secure || c.Path != "/" {
 		t.Errorf("with TLS it is answered with %d and %v", code, c)
 	}
 }
@@ -283,12 +295,12 @@ func TestSecretsNeedTLS(t *testing.T) {
 func TestSessionOfAKeyThatExpires(t *testing.T) {
 	now, expired := time.Unix(0, 0), false
 	s := newSessions(func() time.Time { return now })
-	secret := s.begin(Identity{Expired: func() bool { return expired }})
-	if _, ok := s.find(secret); !ok {
+	secret, page := s.begin(Identity{Expired: func() bool { return expired }})
+	if _, ok := s.find(secret, page); !ok {
 		t.Error("the session is over before the key expires")
 	}
 	expired = true
-	if _, ok := s.find(secret); ok {
+	if _, ok := s.find(secret, page); ok {
 		t.Error("the session is not over")
 	}
 }
@@ -297,11 +309,11 @@ func TestSessionOfAKeyThatExpires(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	s := newSessions(func() time.Time { now = now.Add(time.Millisecond); return now })
-	first := s.begin(Identity{})
+	first, page := s.begin(Identity{})
 	for range 2 * maxSessions {
 		s.begin(Identity{})
 	}
-	if _, ok := s.find(first); ok || len(s.byID) > maxSessions {
+	if _, ok := s.find(first, page); ok || len(s.byID) > maxSessions {
 		t.Errorf("there are %d sessions", len(s.byID))
 	}
 }

@@ -13,6 +13,10 @@ import (
 // chosen.
 const Header = "X-Stator-Console"
 
+// SessionHeader is the header with the secret that the page got when the person signed in. Other
+// servers of the host do not get it, but they do get the cookie.
+const SessionHeader = "X-Stator-Session"
+
 // policy is the content security policy: nothing but our own files, and no way to make code of
 // text.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; " +

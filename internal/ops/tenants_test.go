@@ -12,6 +12,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/buffer"
+	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/db/cache"
 	"github.com/stator-db/stator/internal/language/policy"
 	"github.com/stator-db/stator/internal/protocol/principals"
@@ -20,7 +21,8 @@ import (
 
 // tenantActions are all actions on items.
 const tenantActions = `["dynamodb:GetItem","dynamodb:BatchGetItem","dynamodb:Query","dynamodb:Scan","dynamodb:PutItem","dynamodb:UpdateItem","dynamodb:DeleteItem",
-	"dynamodb:BatchWriteItem","dynamodb:ConditionCheckItem","dynamodb:PartiQLSelect","dynamodb:PartiQLInsert","dynamodb:PartiQLUpdate","dynamodb:PartiQLDelete"]`
+	"dynamodb:BatchWriteItem","dynamodb:ConditionCheckItem","dynamodb:PartiQLSelect","dynamodb:PartiQLInsert","dynamodb:PartiQLUpdate","dynamodb:PartiQLDelete",
+	"stator:GetItemAt","stator:QueryAt","stator:ScanAt","stator:ItemHistory","stator:UndoChanges"]`
 
 // The conditions that keep tenants apart: each value of the partition key is the tenant, and
 // there is one.
@@ -35,14 +37,17 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for _, c := range []struct {
-		name, conditions string
-		requests         int
-		holes, cached    bool
+		name, conditions    string
+		requests            int
+		holes, cached, past bool
 	}{
-		{"both conditions", ownKeys + "," + someKey, 12_000, false, false},
-		{"through a cache", ownKeys + "," + someKey, 6_000, false, true},
-		{"a key is not required", ownKeys, 12_000, true, false},
-		{"any key", someKey, 12_000, true, false},
+		{"both conditions", ownKeys + "," + someKey, 12_000, false, false, false},
+		{"through a cache", ownKeys + "," + someKey, 6_000, false, true, false},
+		{"a key is not required", ownKeys, 12_000, true, false, false},
+		{"any key", someKey, 12_000, true, false, false},
+		{"the past", ownKeys + "," + someKey, 6_000, false, false, true},
+		{"the past, a key is not required", ownKeys, 3_000, true, false, true},
+		{"the past, any key", someKey, 3_000, true, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newTenants(t, seed, `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":`+tenantActions+`,"Resource":"*","Condition":{`+c.conditions+`}}}`)
@@ -50,6 +55,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 				f.s = New(Parts{DB: f.s.DB, Cache: cache.New(cache.Options{Mode: cache.DAX, ItemTTL: time.Hour, QueryTTL: time.Hour, Bytes: 1 << 20, Elapsed: f.s.DB.Clock().Elapsed})})
 				defer f.s.Close()
 			}
+			f.past = c.past
 			done := 0
 			for ; done < c.requests && f.hole == ""; done++ {
 				f.request()
@@ -63,6 +69,9 @@ func TestTenantsAreKeptApart(t *testing.T) {
 			}
 			if c.cached && f.s.cache.Stats().ItemHits == 0 {
 				t.Error("nothing was answered from the cache")
+			}
+			if c.past && !c.holes && f.undone < c.requests/1000 {
+				t.Errorf("only %d undos have changed something", f.undone)
 			}
 			if !c.holes && f.allowed < c.requests/20 {
 				t.Errorf("only %d requests were allowed", f.allowed)
@@ -78,8 +87,11 @@ type tenants struct {
 	*rand.Rand
 	documents []*policy.Document
 	identity  *principals.Identity
+	began     int64 // the first second that is kept
 	me        string
 	cached    bool // requests of tenants go through the cache
+	past      bool // requests of tenants are to the past, too
+	undone    int  // undos that have changed something
 	allowed   int
 	hole      string // what a tenant has seen or done
 }
@@ -90,12 +102,17 @@ func newTenants(t *testing.T, seed uint64, document string) *tenants {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &tenants{tableTest: newTableTest(t, 0), Rand: rand.New(rand.NewPCG(seed, 1)), documents: []*policy.Document{parsed}}
+	f := &tenants{tableTest: newTableTestWith(t, db.Options{}, true), Rand: rand.New(rand.NewPCG(seed, 1)), documents: []*policy.Document{parsed}}
 	f.make(`"TableName":"Items","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"},{"AttributeName":"owner","AttributeType":"S"},{"AttributeName":"kind","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
 		"LocalSecondaryIndexes":[{"IndexName":"local","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"kind","KeyType":"RANGE"}],"Projection":{"ProjectionType":"ALL"}}],
 		"GlobalSecondaryIndexes":[{"IndexName":"by-owner","KeySchema":[{"AttributeName":"owner","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}},
 			{"IndexName":"by-kind","KeySchema":[{"AttributeName":"kind","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]`)
+	if got := f.ask("UpdateContinuousBackups", `{"TableName":"Items","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`); !strings.HasPrefix(got, "{") {
+		t.Fatal(got)
+	}
+	f.advance(time.Second)
+	f.began = f.second()
 	for i := range tenantCount {
 		f.me = tenantName(i)
 		for _, sk := range []string{"canary", "a", "b"} {
@@ -209,9 +226,54 @@ func (f *tenants) checkItems() {
 	}
 }
 
+// generateOfPast returns a request to a second that is over. An undo is planned before.
+func (f *tenants) generateOfPast(table string) (operation string, body tenantJSON) {
+	f.advance(time.Duration(f.IntN(3)) * time.Second)
+	last := f.now.Load()/int64(time.Second) - 1
+	at := f.began + f.Int64N(last-f.began+1)
+	switch f.IntN(5) {
+	case 0:
+		return "GetItemAt", tenantJSON{"TableName": table, "Key": f.key(), "AsOf": at}
+	case 1:
+		body = f.query(table)
+		body["AsOf"] = at
+		return "QueryAt", body
+	case 2:
+		body = tenantJSON{"TableName": table, "AsOf": at}
+		if f.IntN(2) > 0 {
+			body["IndexName"] = one(f, "local", "by-owner", "by-kind")
+		}
+		return "ScanAt", body
+	case 3:
+		return "ItemHistory", tenantJSON{"TableName": table, "Key": f.key()}
+	}
+	body = tenantJSON{"TableName": table, "From": at, "To": last}
+	if f.IntN(4) > 0 {
+		body["Key"] = f.key()
+	}
+	planned, err := f.send("UndoChanges", body)
+	var plan struct {
+		PlanId string
+		Writes []any
+	}
+	if err == nil {
+		if err := json.Unmarshal([]byte(planned), &plan); err != nil {
+			f.Fatal(err)
+		}
+		body["Confirm"] = plan.PlanId
+		if len(plan.Writes) > 0 {
+			f.undone++
+		}
+	}
+	return "UndoChanges", body
+}
+
 // generate returns a request of any kind.
 func (f *tenants) generate() (operation string, body tenantJSON) {
 	table := one(f, "Items", "Items", "arn:aws:dynamodb:us-east-1:000000000000:table/Items")
+	if f.past && f.IntN(2) > 0 {
+		return f.generateOfPast(table)
+	}
 	switch f.IntN(13) {
 	case 0:
 		return "GetItem", tenantJSON{"TableName": table, "Key": f.key()}

@@ -80,17 +80,39 @@ func (e consoleEndpoint) About() console.About { return console.About{Region: e.
 // Now returns the time of the database.
 func (e consoleEndpoint) Now() time.Time { return e.h.service.DB.Now() }
 
-// Identify returns the owner of a key.
-func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials) (console.Identity, error) {
+// Identify returns the owner of a key. It is written down, as what fails is, too.
+func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from console.Client) (console.Identity, error) {
 	if e.h.verifier == nil {
 		return console.Identity{}, nil
 	}
 	key := e.h.Keys().Find([]byte(c.AccessKey))
 	given := proofOf(c.Secret, c.SessionToken)
-	if want := proofOfKey(key); subtle.ConstantTimeCompare(given[:], want[:]) != 1 || key == nil || e.h.verifier.Expired(key) {
+	want := proofOfKey(key)
+	known := subtle.ConstantTimeCompare(given[:], want[:]) == 1 && key != nil && !e.h.verifier.Expired(key)
+	e.auditSignIn(key, known, from)
+	if !known {
 		return console.Identity{}, console.ErrCredentials
 	}
 	return console.Identity{AccessKey: key.AccessKey, Principal: key.Principal, Proof: given, Expired: func() bool { return e.h.verifier.Expired(key) }}, nil
+}
+
+// auditSignIn writes down that somebody has signed in with a key, or has failed to. A key that does not
+// exist is nil: what was given in its place may be a secret.
+func (e consoleEndpoint) auditSignIn(key *keys.Key, known bool, from console.Client) {
+	if e.h.auditLog == nil {
+		return
+	}
+	of, a := apiRequest{operation: "ConsoleLogin", arrived: time.Now()}, door.Reply{ID: newID(), Status: http.StatusOK}
+	if key != nil {
+		of.signer.AccessKey = []byte(key.AccessKey)
+	}
+	if known {
+		of.signer.Principal = key.Principal
+	} else {
+		a.Status = http.StatusUnauthorized
+		of.failed("UnrecognizedClientException", "")
+	}
+	e.h.auditOther(&of, door.Received(from.Remote, from.Host, from.Secure, http.Header{"User-Agent": {from.UserAgent}}), &a, sourceOwn)
 }
 
 // proofOf returns a digest of a secret and its session token.

@@ -138,7 +138,7 @@ func (b between) About() console.About {
 	return console.About{URL: b.url, Region: "us-east-1"}
 }
 
-func (between) Identify(context.Context, console.Credentials) (console.Identity, error) {
+func (between) Identify(context.Context, console.Credentials, console.Client) (console.Identity, error) {
 	return console.Identity{}, console.ErrCredentials
 }
 

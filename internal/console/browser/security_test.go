@@ -134,6 +134,48 @@ func TestSignIn(t *testing.T) {
 	b.run(`await t.go("#/tables"); await t.el("input[name=accessKey]");`)
 }
 
+// The browser sends the cookie of a session to the servers of other ports of the host, too, which may be
+// other people's. They cannot use it, and the person is still signed in afterwards.
+func TestServersOfOtherPorts(t *testing.T) {
+	t.Parallel()
+	access, err := stator.OpenAccess(writeAccess(t, t.TempDir(), map[string][]string{"ada": {"dynamodb:*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access = access })
+	b := s.open(t, "")
+	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); await t.has("No tables yet");`)
+	got := make(chan string, 100)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Cookie") }))
+	defer other.Close()
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(other.URL+"/console/api")); err != nil {
+		t.Fatal(err)
+	}
+	cookie := <-got
+	if !strings.HasPrefix(cookie, "stator-console-") {
+		t.Fatalf("the control: the other server gets the cookie %q", cookie)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"api", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Cookie": cookie, "X-Stator-Console": "read", "Sec-Fetch-Site": "same-origin", "X-Amz-Target": "DynamoDB_20120810.ListTables"} {
+		r.Header.Set(name, value)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Body.Close()
+	if reply.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stolen cookie is answered with %s", reply.Status)
+	}
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.url)); err != nil {
+		t.Fatal(err)
+	}
+	b.run(`await t.has("No tables yet");`)
+}
+
 // A console that only reads shows no way to change something, and accepts none.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
 import { signal, batch } from "./html.js";
 import { setClock } from "./clock.js";
-import { session, writing, tableNames } from "./state.js";
+import { session, writing, tableNames, stored, store } from "./state.js";
 
 const api = new URL("api", new URL(".", location.href)).href;
 
@@ -14,7 +14,17 @@ export class ApiError extends Error {
   }
 }
 
-const headers = () => ({ "X-Stator-Console": writing.value ? "write" : "read" });
+// The secret of the session that the page keeps. The cookie has the other one, but browsers send that to
+// the servers of all ports of a host; what is stored is for the port of this page alone.
+let secret = "";
+const pageSecret = () => stored("session") ?? secret;
+
+function keepSecret(text) {
+  secret = text;
+  store("session", text);
+}
+
+const headers = () => ({ "X-Stator-Console": writing.value ? "write" : "read", "X-Stator-Session": pageSecret() });
 
 /**
  * Requests that the page has sent, newest first, without their replies.
@@ -91,13 +101,16 @@ export async function loadSession() {
 
 /** Signs in with a key, or with the token of the command. */
 export async function signIn(credentials) {
-  session.value = await readReply(
+  const { page, ...reply } = await readReply(
     await fetch(api + "/session", { method: "POST", headers: headers(), body: JSON.stringify(credentials) }),
   );
+  keepSecret(page);
+  session.value = reply;
 }
 
 export async function signOut() {
   const reply = await readReply(await fetch(api + "/session", { method: "DELETE", headers: headers() }));
+  keepSecret("");
   batch(() => {
     writing.value = false;
     tableNames.value = null;

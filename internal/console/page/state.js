@@ -55,7 +55,7 @@ effect(() => {
   store("theme", theme.value);
 });
 
-/** Settings of this browser. They never hold credentials or data. */
+/** Settings of this browser, and the secret of its session. They never hold keys or data. */
 export function stored(name) {
   try {
     return localStorage.getItem("stator-" + name);

@@ -147,13 +147,22 @@ func (s *Store) Attach(ctx context.Context, d *db.DB) error {
 	s.mu.Lock()
 	s.db = d
 	s.mu.Unlock()
-	d.Subscribe(topic, func(ctx context.Context, _ string) error { // before reading, to miss no change
+	follow := func(ctx context.Context, _ string) error {
 		err := s.load(ctx)
 		if errors.Is(err, errUnreadable) { // to try again does not help, and would hold up other changes
 			s.o.Log.Error("the keys and policies of the database are not used any more", "error", err)
 			return nil
 		}
 		return err
+	}
+	d.Subscribe(topic, follow) // before reading, to miss no change
+	// Another server may have died after a change and before its broadcast.
+	d.EveryMinute(func(time.Time) {
+		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+		defer cancel()
+		if err := follow(ctx, ""); err != nil {
+			s.o.Log.Warn("the keys and policies of the database could not be read again: retrying in a minute", "error", err)
+		}
 	})
 	if err := s.load(ctx); err != nil {
 		return err
@@ -166,6 +175,9 @@ func (s *Store) Attach(ctx context.Context, d *db.DB) error {
 	}
 	return nil
 }
+
+// loadTimeout is how long the reading takes at most that happens every minute.
+const loadTimeout = 10 * time.Second
 
 // load reads what is stored and uses it. If it cannot be decoded, only the files count.
 func (s *Store) load(ctx context.Context) error {
@@ -186,12 +198,12 @@ func (s *Store) load(ctx context.Context) error {
 		s.install()
 		return err
 	}
-	before := s.stored
+	if s.stored != nil && s.stored.Revision == stored.Revision { // nothing is derived again from what is known
+		return nil
+	}
 	s.stored = stored
 	c := s.install()
-	if before == nil || before.Revision != stored.Revision {
-		s.o.Log.Info("access keys and policies of the database are in use", "revision", stored.Revision, "keys", c.Keys, "principals", c.Principals)
-	}
+	s.o.Log.Info("access keys and policies of the database are in use", "revision", stored.Revision, "keys", c.Keys, "principals", c.Principals)
 	return nil
 }
 

@@ -287,10 +287,12 @@ func (s *Store) database(used bool, what, flag string) (*db.DB, error) {
 // errUnchanged is returned by an edit that changes nothing.
 var errUnchanged = errors.New("nothing is changed")
 
-// change changes what is stored. When it returns, all servers use the change. edit may be called
+// change changes what is stored. When it returns, all servers use what is stored. edit may be called
 // more than once.
 func (s *Store) change(ctx context.Context, d *db.DB, by Administers, edit func(*directory) error) error {
-	err := d.ChangeAccessRecord(ctx, func(before []byte) ([]byte, error) {
+	var refused error // by edit, or because of what it would do
+	err := d.ChangeAccessRecord(ctx, func(before []byte) (after []byte, err error) {
+		defer func() { refused = err }()
 		stored, err := decodeDirectory(before)
 		if err != nil {
 			return nil, err
@@ -305,12 +307,19 @@ func (s *Store) change(ctx context.Context, d *db.DB, by Administers, edit func(
 		stored.Revision++
 		return encodeDirectory(stored)
 	})
-	if err != nil && !errors.Is(err, errUnchanged) {
+	if err != nil && !errors.Is(err, refused) {
 		return err
 	}
-	// Also without a change: an equal request may have been stored, but not broadcast. The client may
-	// have disconnected, and must not leave servers with different keys.
-	return d.Broadcast(context.WithoutCancel(ctx), topic, "changed")
+	// Also without a change: an equal request may have been stored, but not broadcast, and finds nothing
+	// to change when it is repeated. The client may have disconnected, and must not leave servers with
+	// different keys.
+	if err := d.Broadcast(context.WithoutCancel(ctx), topic, "changed"); err != nil {
+		return err
+	}
+	if errors.Is(refused, errUnchanged) {
+		return nil
+	}
+	return refused
 }
 
 // administered reports whether the owner of a key that does not expire may change keys and principals.

@@ -90,8 +90,8 @@ func decodeDirectory(stored []byte) (*directory, error) {
 	if stored[0] != formatDirectory {
 		return nil, fmt.Errorf("%w: they have the unknown format %d, of a later version", errUnreadable, stored[0])
 	}
-	var form directoryForm
-	if json.Unmarshal(stored[1:], &form) != nil {
+	var form *directoryForm
+	if json.Unmarshal(stored[1:], &form) != nil || form == nil || !form.isComplete() {
 		return nil, fmt.Errorf("%w: they are corrupt", errUnreadable) // the cause may have a secret
 	}
 	d.Revision, d.Principals = form.Revision, form.Principals
@@ -99,4 +99,22 @@ func decodeDirectory(stored []byte) (*directory, error) {
 		d.Keys = append(d.Keys, &keys.Key{AccessKey: k.AccessKey, Secret: keys.NewSecret(k.Secret), Principal: k.Principal, Created: k.Created, Comment: k.Comment})
 	}
 	return d, nil
+}
+
+// isComplete reports whether all keys have what a signature is verified with, and all principals are
+// there and in order. A key without a secret would be everybody's.
+func (f *directoryForm) isComplete() bool {
+	seen := make(map[string]bool, len(f.Keys))
+	for _, k := range f.Keys {
+		if k.AccessKey == "" || k.Secret == "" || keys.CheckPrincipal(k.Principal) != "" || seen[k.AccessKey] {
+			return false
+		}
+		seen[k.AccessKey] = true
+	}
+	for i, p := range f.Principals {
+		if p == nil || i > 0 && f.Principals[i-1].ARN >= p.ARN {
+			return false
+		}
+	}
+	return true
 }

@@ -60,6 +60,20 @@ func FuzzStatements(f *testing.F) {
 	})
 }
 
+// A body that is nested deeply is not read to its end: a stack that overflows ends the process.
+func TestNestedBodies(t *testing.T) {
+	const levels = 2_500_000 // of a body of 5 MB
+	for _, body := range []string{
+		strings.Repeat("[", levels), strings.Repeat("[", levels) + strings.Repeat("]", levels),
+		`{"Statement": "SELECT * FROM T", "Parameters": ` + strings.Repeat(`[`, levels),
+		strings.Repeat(`{"a":`, levels/3),
+	} {
+		if got := Of("ExecuteStatement", []byte(body)); got != Items {
+			t.Errorf("%d bytes of %.20s… have the effect %d", len(body), body, got)
+		}
+	}
+}
+
 func TestOperations(t *testing.T) {
 	for operation, want := range map[string]Effect{
 		"GetItem": Nothing, "Query": Nothing, "ItemHistory": Nothing, "TransactGetItems": Nothing, "DescribeTable": Nothing,

@@ -71,9 +71,10 @@ func isSelect(text string) bool {
 }
 
 // isRepeated reports whether an object in a body has a member twice, of which json.Unmarshal reads
-// the last, or the body cannot be read.
+// the last, or the body cannot be read. Valid rejects what is nested so deeply that repeats, whose
+// tokens have no such limit, would overflow the stack, which ends the process.
 func isRepeated(body []byte) bool {
-	return repeats(json.NewDecoder(bytes.NewReader(body))) != nil
+	return !json.Valid(body) || repeats(json.NewDecoder(bytes.NewReader(body))) != nil
 }
 
 type repeatedMember string
