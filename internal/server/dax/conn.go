@@ -395,7 +395,7 @@ func (c nodeCatalog) Key(table string) (schema.Key, error) {
 func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(id) }
 
 // AttributeList returns the id of a list of names.
-func (c nodeCatalog) AttributeList(names []string) (int64, error) {
+func (c nodeCatalog) AttributeList(names [][]byte) (int64, error) {
 	if c.defines {
 		return c.lists.define(names, c.principal)
 	}
