@@ -24,6 +24,26 @@ import (
 // processor, so that its figures are those of the server alone. Items and requests are those of
 // the benchmark of the same name in internal/server, which sends them over HTTP, without a cache.
 func BenchmarkAnswer(b *testing.B) {
+	l, gets := listenWithItems(b)
+	b.Run("GetItem", func(b *testing.B) {
+		b.ReportAllocs()
+		before := cpuTime(b)
+		conns := runtime.GOMAXPROCS(0)
+		var wg sync.WaitGroup
+		for i := range conns {
+			wg.Go(func() {
+				at := i * len(gets) / conns
+				l.send(b, (b.N+i)/conns, slices.Concat(gets[at:], gets[:at]))
+			})
+		}
+		wg.Wait()
+		b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+	})
+}
+
+// listenWithItems returns a port, and requests for items that are in its cache.
+func listenWithItems(b testing.TB) (l *requestsListener, gets [][]byte) {
+	b.Helper()
 	db, err := stator.Open(b.Context(), stator.Options{Cache: stator.NewCache(stator.CacheDAX)})
 	if err != nil {
 		b.Fatal(err)
@@ -32,7 +52,7 @@ func BenchmarkAnswer(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := &requestsListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l = &requestsListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	go func() { _ = port.Serve(l) }()
 	b.Cleanup(func() {
 		_ = port.Close()
@@ -54,7 +74,6 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 	send("CreateTable", `{"TableName": "Items", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
 		"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`)
-	var gets [][]byte
 	for p := range 64 {
 		for s := range 10 {
 			partition, sort := fmt.Sprintf("p%09d", p), fmt.Sprintf("s%03d", s)
@@ -66,20 +85,7 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 	}
 	l.send(b, len(gets), gets) // so that they are cached
-	b.Run("GetItem", func(b *testing.B) {
-		b.ReportAllocs()
-		before := cpuTime(b)
-		conns := runtime.GOMAXPROCS(0)
-		var wg sync.WaitGroup
-		for i := range conns {
-			wg.Go(func() {
-				at := i * len(gets) / conns
-				l.send(b, (b.N+i)/conns, slices.Concat(gets[at:], gets[:at]))
-			})
-		}
-		wg.Wait()
-		b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
-	})
+	return l, gets
 }
 
 // cpuTime returns the processor time of this process, which a busy machine disturbs less than
@@ -114,7 +120,7 @@ func (l *requestsListener) Addr() net.Addr {
 }
 
 // send sends n requests over one connection, and waits for the replies, which must be items.
-func (l *requestsListener) send(b *testing.B, n int, requests [][]byte) {
+func (l *requestsListener) send(b testing.TB, n int, requests [][]byte) {
 	b.Helper()
 	c := &requestsConn{requests: requests, left: n, done: make(chan struct{})}
 	l.conns <- c

@@ -642,11 +642,9 @@ func (n *Node) idleConns() (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.conns {
-		c.mu.Lock()
-		if c.state == idle {
+		if c.state.Load() == idle {
 			count++
 		}
-		c.mu.Unlock()
 	}
 	return count
 }
