@@ -23,6 +23,7 @@ import (
 
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/cbor"
@@ -38,6 +39,7 @@ type nodeTest struct {
 	node    *Node
 	service *ops.Service
 	address string
+	log     *logtest.Log
 }
 
 const (
@@ -56,15 +58,16 @@ func newNodeTest(tb testing.TB, verified bool, change ...func(*NodeOptions)) *no
 		tb.Fatal(err)
 	}
 	service := ops.New(ops.Parts{DB: d})
-	handler := server.New(service, slog.New(slog.DiscardHandler), 0)
-	o := NodeOptions{Handler: handler, Cluster: "arn:aws:dax:us-east-1:000000000000:cache/test", Now: time.Now}
+	log := new(logtest.Log)
+	handler := server.New(service, log.Logger(), 0)
+	o := NodeOptions{Handler: handler, Cluster: "arn:aws:dax:us-east-1:000000000000:cache/test", Now: time.Now, Log: log.Logger()}
 	for _, c := range change {
 		c(&o)
 	}
 	if verified {
 		o.Handler = handler.Verified(auth.NewVerifier(testKeys(tb), o.Now, slog.New(slog.DiscardHandler)))
 	}
-	n := &nodeTest{TB: tb, node: NewNode(o), service: service}
+	n := &nodeTest{TB: tb, node: NewNode(o), service: service, log: log}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -74,6 +77,9 @@ func newNodeTest(tb testing.TB, verified bool, change ...func(*NodeOptions)) *no
 	go func() { served <- n.node.Serve(listener) }()
 	tb.Cleanup(func() {
 		_ = n.node.Close()
+		if text := log.String(); strings.Contains(text, "panic") {
+			tb.Error(text)
+		}
 		if err := <-served; !errors.Is(err, ErrClosed) {
 			tb.Errorf("Serve returned %v", err)
 		}
