@@ -129,7 +129,8 @@ func (s *Service) getOne(ctx context.Context, g db.Get, key item.Item) (it item.
 		it, err = s.DB.GetOne(ctx, g, key)
 		return it, false, err
 	}
-	it, hit, read := s.cache.Item(keyspace.Item(nil, t, key))
+	var usual [keyspace.UsualBytes]byte // so that a hit allocates nothing for its key
+	it, hit, read := s.cache.Item(keyspace.Item(usual[:0], t, key))
 	if hit {
 		c.hits++
 		return it, true, nil

@@ -552,6 +552,25 @@ func TestRefresherPanics(t *testing.T) {
 	c.get(CacheHit, 1, "three")
 }
 
+// Nor does a panic when the other caches of the cluster are then told of them.
+func TestRefresherPanicsAtItsEnd(t *testing.T) {
+	c := newCachedTest(t, dax())
+	told := 0
+	c.s.Cache().OnWritten(func([][]byte) {
+		if told++; told == 1 {
+			panic("a bug")
+		}
+	})
+	for _, v := range []string{"one", "two"} {
+		c.through(CachePass, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"Items","Item":`+itemWith(1, v)+`}}]}`)
+		c.settle()
+		c.get(CacheHit, 1, v)
+	}
+	if told != 2 {
+		t.Errorf("the other caches were told %d times", told)
+	}
+}
+
 // Random requests are compared with a model: a table, and what a cache of it has.
 func TestCacheIsAsItsModel(t *testing.T) {
 	seed := rand.Uint64()

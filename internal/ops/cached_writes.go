@@ -173,13 +173,12 @@ func (r *refresher) run() {
 // read reads and caches the items of a transaction. What could not be read is removed
 // from the cache.
 func (r *refresher) read(t transacted) {
-	defer t.write.End()
 	defer func() {
 		if p := recover(); p != nil { // nobody waits for the items
-			t.write.Forget(0)
 			r.db.Log().Error("panic while the items of a transaction were read for the cache", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
+	defer t.write.End()
 	t.write.Forget(0)
 	items, err := r.db.GetSnapshot(r.ctx, db.MaxTransactionBytes, nil, t.gets...)
 	if err != nil {

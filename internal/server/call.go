@@ -39,7 +39,9 @@ type Call struct {
 // the reply is sent.
 func (h *Handler) AnswerCall(ctx context.Context, c *Call, a *door.Reply) (fault *apierror.Error) {
 	a.ID = newID()
-	of := apiRequest{operation: c.Operation, arrived: c.Arrived, signer: c.Signer}
+	of := apiRequests.Get().(*apiRequest)
+	defer of.end()
+	of.operation, of.arrived, of.signer = c.Operation, c.Arrived, c.Signer
 	if h.tracer != nil {
 		of.trace = h.startSpan(c.Arrived, c.From, c.Operation)
 	}
@@ -49,18 +51,18 @@ func (h *Handler) AnswerCall(ctx context.Context, c *Call, a *door.Reply) (fault
 			fault = internal("")
 		}
 		if fault != nil {
-			h.count(fault, &of)
+			h.count(fault, of)
 			of.failed(fault.Code, fault.Message)
 			a.Status, a.Body = fault.Status, nil
 		}
 		if of.trace != nil {
-			h.endSpan(&of, a)
+			h.endSpan(of, a)
 		}
 		if h.auditLog != nil {
-			h.audit(ctx, &of, c.From, a)
+			h.audit(ctx, of, c.From, a)
 		}
 	}()
-	if err := h.call(ctx, c, &of, a); err != nil {
+	if err := h.call(ctx, c, of, a); err != nil {
 		return h.faultOf(ctx, a, c.Operation, err)
 	}
 	a.Status = http.StatusOK
@@ -71,14 +73,16 @@ func (h *Handler) call(ctx context.Context, c *Call, of *apiRequest, a *door.Rep
 	if c.Rejected != nil {
 		return c.Rejected
 	}
-	caller := ops.Caller{Region: c.Signer.Region, Host: c.From.Host, Room: &a.Room, Arrived: c.Arrived, Cluster: c.Cluster, Principal: c.Signer.Principal}
+	caller := &of.caller
+	caller.Region, caller.Host, caller.Room, caller.Arrived = c.Signer.Region, c.From.Host, &a.Room, c.Arrived
+	caller.Cluster, caller.Principal = c.Cluster, c.Signer.Principal
 	if h.access != nil {
-		h.access.identify(&caller, c.From, a, c.Signer)
+		h.access.identify(caller, c.From, a, c.Signer)
 	}
 	if of.trace != nil {
 		caller.Used = of.trace.used
 	}
-	ctx = ops.WithCaller(ctx, caller)
+	ctx = ops.Carry(ctx, caller)
 	if err := h.service.PermitCluster(ctx, c.Cluster, c.Operation); err != nil { // before it says which tables exist
 		return err
 	}
@@ -110,10 +114,14 @@ func (h *Handler) call(ctx context.Context, c *Call, of *apiRequest, a *door.Rep
 }
 
 // decodeCall decodes a call. Small requests do not wait for large ones.
-func (h *Handler) decodeCall(ctx context.Context, c *Call) (in any, err error) {
+func (h *Handler) decodeCall(ctx context.Context, c *Call) (any, error) {
 	if c.Bytes < admission.LargeBytes {
 		return c.Decode()
 	}
+	return h.decodeLargeCall(ctx, c)
+}
+
+func (h *Handler) decodeLargeCall(ctx context.Context, c *Call) (in any, err error) {
 	if busy := h.large.Run(ctx, c.Bytes, func() { in, err = c.Decode() }); busy != nil {
 		return nil, busy
 	}

@@ -186,7 +186,7 @@ func ItemCount(table uint32) []byte {
 // Collection is the key of the size of the collection that an item is in. It
 // is removed with the table's items.
 func Collection(t *schema.Table, it item.Item) []byte {
-	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, usualBytes), KindSize), t.ID)
+	key := binary.BigEndian.AppendUint32(append(make([]byte, 0, UsualBytes), KindSize), t.ID)
 	return appendPartitionOf(key, t.Key.Partition, it)
 }
 
@@ -294,12 +294,12 @@ func LastPartition(segment, total, n int) int {
 	return int(i)
 }
 
-// usualBytes is enough for most keys, so that they need not grow.
-const usualBytes = 96
+// UsualBytes is enough for most keys, so that they need not grow.
+const UsualBytes = 96
 
 // Item appends the key of the item that has these key attributes.
 func Item(dst []byte, t *schema.Table, it item.Item) []byte {
-	dst = appendSpace(slices.Grow(dst, usualBytes), t.ID, 0)
+	dst = appendSpace(slices.Grow(dst, UsualBytes), t.ID, 0)
 	dst = appendPartitionOf(dst, t.Key.Partition, it)
 	return appendSortsOf(dst, t.Key.Sort, it)
 }
@@ -307,7 +307,7 @@ func Item(dst []byte, t *schema.Table, it item.Item) []byte {
 // Entry appends the key of an item's entry in an index. It ends with the
 // item's own key, so that two items never share an entry.
 func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
-	dst = appendSpace(slices.Grow(dst, usualBytes), t.ID, x.ID)
+	dst = appendSpace(slices.Grow(dst, UsualBytes), t.ID, x.ID)
 	dst = appendPartitionOf(dst, x.Key.Partition, it)
 	dst = appendSortsOf(dst, x.Key.Sort, it)
 	return appendOwn(dst, t, it)
@@ -315,7 +315,7 @@ func Entry(dst []byte, t *schema.Table, x *schema.Index, it item.Item) []byte {
 
 // Partition appends the prefix of all keys in one partition.
 func Partition(dst []byte, table uint32, index uint16, partition []item.Value) []byte {
-	dst = appendSpace(slices.Grow(dst, usualBytes), table, index)
+	dst = appendSpace(slices.Grow(dst, UsualBytes), table, index)
 	at := len(dst)
 	dst = append(dst, noHash[:]...)
 	for i, v := range partition {

@@ -78,6 +78,8 @@ type Cache struct {
 	written func(keys [][]byte) // may be nil; see OnWritten
 
 	measured measured
+
+	requests, errors, failures atomic.Int64 // see Count
 }
 
 // ServeIf sets a function that reports whether the cache is told of the writes of other

@@ -53,6 +53,7 @@ func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
+	s.Requests, s.Errors, s.Failures = c.requests.Load(), c.errors.Load(), c.failures.Load()
 	s.Entries, s.Bytes, s.Capacity = len(c.entries), c.bytes, c.o.Bytes
 	return s
 }
@@ -101,15 +102,13 @@ const (
 // Count counts a request that went through the cache, whatever it asked for.
 func (c *Cache) Count(o RequestResult) {
 	add(c.measured.requests, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Requests++
+	c.requests.Add(1)
 	switch o {
 	case Rejected:
-		c.stats.Errors++
+		c.errors.Add(1)
 		add(c.measured.errors, 1)
 	case Failed:
-		c.stats.Failures++
+		c.failures.Add(1)
 		add(c.measured.failures, 1)
 	}
 }

@@ -29,11 +29,11 @@ func AppendBytes[T string | []byte](dst []byte, b T) []byte {
 	return append(appendHead(dst, majorBytes, uint64(len(b))), b...)
 }
 
-// WrapBytes makes one value, bytes, of everything in dst from an offset on.
-func WrapBytes(dst []byte, from int) []byte {
+// WrapBytes makes one value, bytes, of some first bytes and everything in dst from an offset on.
+func WrapBytes(dst []byte, from int, first ...byte) []byte {
 	size := len(dst) - from
-	var header [9]byte
-	h := appendHead(header[:0], majorBytes, uint64(size))
+	var header [32]byte
+	h := append(appendHead(header[:0], majorBytes, uint64(len(first)+size)), first...)
 	dst = append(dst, h...)
 	copy(dst[from+len(h):], dst[from:from+size])
 	copy(dst[from:], h)

@@ -49,6 +49,7 @@ func TestAppend(t *testing.T) {
 		{"c11a514b67b0", AppendInt(AppendTag(nil, 1), 1363896240)},
 		{"f64400010203", WrapBytes([]byte{0xf6, 0, 1, 2, 3}, 1)},
 		{"40", WrapBytes(nil, 0)},
+		{"f645020300f401", WrapBytes([]byte{0xf6, 0, 0xf4, 1}, 1, 2, 3)},
 		{"5818" + strings.Repeat("07", 24), WrapBytes(bytes.Repeat([]byte{7}, 24), 0)},
 	} {
 		if got := hex.EncodeToString(c.got); got != c.want {

@@ -27,9 +27,32 @@ type frame struct {
 // skip reads one value. It needs no memory for nested values: those of an array or map of
 // known length are counted with the values that must follow it.
 func skip(s byteSource) error {
+	h, err := s.head()
+	if err != nil {
+		return err
+	}
+	if h.first == byteBreak {
+		return ErrMalformed
+	}
+	inner, err := members(s, h)
+	if err != nil || inner == (frame{}) { // most arguments of requests
+		return err
+	}
+	return skipMembers(s, inner)
+}
+
+// skipMembers reads the members of a container.
+func skipMembers(s byteSource, of frame) error {
 	var frames [maxOpen]frame
-	frames[0].left = 1
 	depth := 0
+	switch {
+	case of.open: // frames[0] is not
+		depth, frames[1] = 1, of
+	case of.left > s.room():
+		return ErrMalformed
+	default:
+		frames[0] = of
+	}
 	for {
 		f := &frames[depth]
 		if !f.open && f.left == 0 {

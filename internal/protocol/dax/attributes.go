@@ -1,6 +1,8 @@
 package dax
 
 import (
+	"bytes"
+
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -23,8 +25,8 @@ func (r *cborReader) item(c Catalog, keyBytes, attrs []byte, key schema.Key) (ap
 	if len(attrs) > maxItemBytes {
 		return api.Attributes{}, apierror.ItemTooLarge()
 	}
-	var builder item.Builder
-	if err := r.addKey(&builder, keyBytes, key); err != nil {
+	builder := r.builder()
+	if err := r.addKey(builder, keyBytes, key); err != nil {
 		return api.Attributes{}, err
 	}
 	r.Decoder, r.maxSet = cbor.NewDecoder(attrs), item.MaxSize
@@ -52,7 +54,7 @@ func (r *cborReader) item(c Catalog, keyBytes, attrs []byte, key schema.Key) (ap
 	if len(r.Rest()) > 0 {
 		return api.Attributes{}, cbor.ErrMalformed
 	}
-	return api.Attributes{Item: builder.Item(), Fault: r.fault}, nil
+	return r.built(), nil
 }
 
 // namesSize is the size of names in bytes.
@@ -74,76 +76,68 @@ func namesOf(c Catalog, id int64) ([]string, error) {
 // page often have the same attributes.
 type attributeWriter struct {
 	catalog Catalog
-	names   []string
+	names   [][]byte // parts of an item of the reply
 	id      int64
-	known   bool // names and id are set
+	known   bool // id is that of names
 }
 
 // append appends the attributes of an item that are not part of the key.
 func (w *attributeWriter) append(dst []byte, it item.Item, key schema.Key) ([]byte, error) {
-	if err := w.list(it, key); err != nil {
+	from, next := len(dst), 0
+	for name, v := range it.Names() {
+		if isKey(key, name) {
+			continue
+		}
+		w.name(next, name)
+		next++
+		dst = appendValue(dst, v)
+	}
+	if err := w.list(next); err != nil {
 		return nil, err
 	}
-	from := len(dst)
-	dst = cbor.AppendInt(dst, w.id)
-	for name, v := range it.Names() {
-		if !isKey(key, name) {
-			dst = appendValue(dst, v)
-		}
-	}
-	return cbor.WrapBytes(dst, from), nil
+	var head [9]byte
+	return cbor.WrapBytes(dst, from, cbor.AppendInt(head[:0], w.id)...), nil
 }
 
 // appendOrdinals appends the attributes that an update has changed: the id of the list of
 // their names, and a map of places in the list and values.
 func (w *attributeWriter) appendOrdinals(dst []byte, it item.Item) ([]byte, error) {
-	if err := w.list(it, schema.Key{}); err != nil {
+	from, next := len(dst), 0
+	for name, v := range it.Names() {
+		w.name(next, name)
+		dst = appendValue(cbor.AppendInt(dst, int64(next)), v)
+		next++
+	}
+	if err := w.list(next); err != nil {
 		return nil, err
 	}
-	from := len(dst)
-	dst = cbor.AppendMap(cbor.AppendInt(dst, w.id), it.Len())
-	ordinal := int64(0)
-	for _, v := range it.Names() {
-		dst = appendValue(cbor.AppendInt(dst, ordinal), v)
-		ordinal++
-	}
-	return cbor.WrapBytes(dst, from), nil
+	var head [18]byte
+	return cbor.WrapBytes(dst, from, cbor.AppendMap(cbor.AppendInt(head[:0], w.id), next)...), nil
 }
 
-// list finds the list of an item's attributes that are not part of the key.
-func (w *attributeWriter) list(it item.Item, key schema.Key) (err error) {
-	if w.known && w.same(it, key) {
-		return nil
-	}
-	w.names = w.names[:0]
-	for name := range it.Names() {
-		if !isKey(key, name) {
-			w.names = append(w.names, string(name))
-		}
+// name notes the name of the attribute at a place in the list.
+func (w *attributeWriter) name(place int, name []byte) {
+	if w.known && place < len(w.names) && bytes.Equal(w.names[place], name) {
+		return
 	}
 	w.known = false
+	w.names = append(w.names[:place], name)
+}
+
+// list finds the list of the first n names.
+func (w *attributeWriter) list(n int) (err error) {
+	if w.known && n == len(w.names) {
+		return nil
+	}
+	w.names, w.known = w.names[:n], false
 	w.id = EmptyAttributeList
-	if len(w.names) > 0 {
+	if n > 0 {
 		if w.id, err = w.catalog.AttributeList(w.names); err != nil {
 			return err
 		}
 	}
 	w.known = true
 	return nil
-}
-
-func (w *attributeWriter) same(it item.Item, key schema.Key) bool {
-	i := 0
-	for name := range it.Names() {
-		if isKey(key, name) {
-			continue
-		}
-		if i == len(w.names) || w.names[i] != string(name) {
-			return false
-		}
-		i++
-	}
-	return i == len(w.names)
 }
 
 func isKey(key schema.Key, name []byte) bool {

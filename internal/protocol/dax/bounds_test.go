@@ -121,11 +121,11 @@ func TestNestedValueIsNotHeldAtEachDepth(t *testing.T) {
 		t.Fatal(err, r.fault, len(v))
 	}
 	held := 0
-	for i := range r.rows {
-		held += cap(r.rows[i])
+	for i := range r.nested.rows {
+		held += cap(r.nested.rows[i])
 	}
-	for i := range r.builders {
-		held += r.builders[i].Cap()
+	for i := range r.nested.builders {
+		held += r.nested.builders[i].Cap()
 	}
 	if held > 300_000 {
 		t.Errorf("the reader holds %d bytes", held)

@@ -21,8 +21,8 @@ type Catalog interface {
 
 	// AttributeList returns the id of a list of names, which is not EmptyAttributeList, and
 	// adds the list if it is new. The list has at least one name, and its order matters:
-	// clients sort in different ways. The slice is reused after the call.
-	AttributeList(names []string) (id int64, err error)
+	// clients sort in different ways. The names and the slice are used again after the call.
+	AttributeList(names [][]byte) (id int64, err error)
 }
 
 // Request is a decoded request.

@@ -61,7 +61,11 @@ func (c *testCatalog) AttributeNames(id int64) ([]string, error) {
 	return c.lists[id-2], nil
 }
 
-func (c *testCatalog) AttributeList(names []string) (int64, error) {
+func (c *testCatalog) AttributeList(list [][]byte) (int64, error) {
+	var names []string
+	for _, name := range list {
+		names = append(names, string(name))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.lists, func(l []string) bool { return slices.Equal(l, names) })
@@ -70,7 +74,7 @@ func (c *testCatalog) AttributeList(names []string) (int64, error) {
 			return 0, apierror.LimitExceeded("there are too many attribute lists")
 		}
 		i = len(c.lists)
-		c.lists = append(c.lists, slices.Clone(names))
+		c.lists = append(c.lists, names)
 	}
 	return int64(i) + 2, nil
 }

@@ -52,11 +52,11 @@ func (r *requestReader) authorizeConnection() error {
 }
 
 func (r *requestReader) defineKeySchema() error {
-	table, err := r.byteText()
+	table, err := r.tableName()
 	if err != nil {
 		return err
 	}
-	r.out.In = &DefineKeySchema{Table: *table}
+	r.out.In = &DefineKeySchema{Table: table}
 	return nil
 }
 
@@ -109,14 +109,35 @@ func (r *requestReader) byteText() (*string, error) {
 	return new(string(b)), err
 }
 
+// maxTableName is the longest name that a table can have, in bytes.
+const maxTableName = 255
+
+// tableName reads the name of a table, which is often that of a request before.
+func (r *requestReader) tableName() (string, error) {
+	b, err := r.Bytes()
+	switch {
+	case err != nil:
+		return "", err
+	case string(b) == r.last:
+		return r.last, nil
+	case !utf8.Valid(b):
+		return "", cbor.ErrMalformed
+	}
+	name := string(b)
+	if len(b) <= maxTableName {
+		r.last = name
+	}
+	return name, nil
+}
+
 // table reads the name of a table, and looks up its key.
 func (r *requestReader) table() (string, schema.Key, error) {
-	name, err := r.byteText()
+	name, err := r.tableName()
 	if err != nil {
 		return "", schema.Key{}, err
 	}
-	key, err := r.catalog.Key(*name)
-	return *name, key, err
+	key, err := r.catalog.Key(name)
+	return name, key, err
 }
 
 // tableAndKey reads the name of a table and the key of an item.
@@ -234,7 +255,7 @@ func (r *requestReader) updateItem() error {
 }
 
 func (r *requestReader) query() error {
-	table, err := r.byteText()
+	table, err := r.tableName()
 	if err != nil {
 		return err
 	}
@@ -257,13 +278,13 @@ func (r *requestReader) query() error {
 	if keys != nil {
 		o.expressions().KeyCondition = keys
 	}
-	in := &api.Query{TableName: *table, Limit: o.limit, ScanIndexForward: o.forward}
+	in := &api.Query{TableName: table, Limit: o.limit, ScanIndexForward: o.forward}
 	r.out.In = in
-	return r.paged(o, *table, &in.Paged)
+	return r.paged(o, table, &in.Paged)
 }
 
 func (r *requestReader) scan() error {
-	table, err := r.byteText()
+	table, err := r.tableName()
 	if err != nil {
 		return err
 	}
@@ -271,9 +292,9 @@ func (r *requestReader) scan() error {
 	if err != nil {
 		return err
 	}
-	in := &api.Scan{TableName: *table, Limit: o.limit, Segment: o.segment, TotalSegments: o.totalSegments}
+	in := &api.Scan{TableName: table, Limit: o.limit, Segment: o.segment, TotalSegments: o.totalSegments}
 	r.out.In = in
-	return r.paged(o, *table, &in.Paged)
+	return r.paged(o, table, &in.Paged)
 }
 
 // paged sets what Query and Scan share. The key of the table is looked up only if it is needed, because

@@ -16,11 +16,10 @@ import (
 
 // key reads a key, of which b is the encoding.
 func (r *cborReader) key(b []byte, key schema.Key) (api.Attributes, error) {
-	var builder item.Builder
-	if err := r.addKey(&builder, b, key); err != nil {
+	if err := r.addKey(r.builder(), b, key); err != nil {
 		return api.Attributes{}, err
 	}
-	return api.Attributes{Item: builder.Item(), Fault: r.fault}, nil
+	return r.built(), nil
 }
 
 // addKey adds the attributes of a key. Bytes that are not a key of this table are a fault of
@@ -111,7 +110,7 @@ func (r *cborReader) namedKey(b []byte) (api.Attributes, error) {
 	if err != nil {
 		return api.Attributes{}, err
 	}
-	var builder item.Builder
+	builder := r.builder()
 	for {
 		more, err := r.Next(&m)
 		if err != nil {
@@ -120,14 +119,14 @@ func (r *cborReader) namedKey(b []byte) (api.Attributes, error) {
 		if !more {
 			break
 		}
-		if err := r.entry(&builder, 0); err != nil {
+		if err := r.entry(builder, 0); err != nil {
 			return api.Attributes{}, err
 		}
 	}
 	if len(r.Rest()) > 0 {
 		return api.Attributes{}, cbor.ErrMalformed
 	}
-	return api.Attributes{Item: builder.Item(), Fault: r.fault}, nil
+	return r.built(), nil
 }
 
 // appendNamedKey appends a key of an index as bytes. The Go client accepts a map of indefinite

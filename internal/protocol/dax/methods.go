@@ -2,6 +2,7 @@ package dax
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/protocol/cbor"
@@ -42,10 +43,12 @@ type requestReader struct {
 	lenient bool
 	out     Request
 
-	values cborReader // for one key or item after another; it is large
+	values cborReader // for one key or item after another
+	given  options
+	named  int    // bytes of the names that its items refer to
+	last   string // the name of a table that a request had before
 
 	sent    int             // size of the request
-	named   int             // of the names that its items refer to
 	reserve func(int) error // see Reader.Reserve; may be nil
 }
 
@@ -84,16 +87,29 @@ func (r *requestReader) reader() *cborReader {
 // Decode interprets the arguments. An *apierror.Error is answered, and the connection goes
 // on; any other error comes from the Catalog.
 func (r Raw) Decode(c Catalog) (Request, error) {
-	m := methods[r.Method]
-	in := &requestReader{Decoder: cbor.NewDecoder(r.args), catalog: c, lenient: r.lenient, sent: r.buffer, reserve: r.reserve}
-	in.out.Operation = m.operation
-	if err := m.decode(in); err != nil {
+	in := requestReaders.Get().(*requestReader)
+	in.Decoder, in.catalog, in.lenient, in.sent, in.reserve = cbor.NewDecoder(r.args), c, r.lenient, r.buffer, r.reserve
+	in.out.Operation = r.method.operation
+	err := r.method.decode(in)
+	out := in.out
+	in.end() // not after a panic
+	if err != nil {
 		if isEncoding(err) {
-			err = apierror.Serialization("The arguments of %s are malformed", m.operation)
+			err = apierror.Serialization("The arguments of %s are malformed", r.method.operation)
 		}
-		return Request{Operation: m.operation}, err
+		return Request{Operation: r.method.operation}, err
 	}
-	return in.out, nil
+	return out, nil
+}
+
+// requestReaders keeps the memory of requests that were decoded.
+var requestReaders = sync.Pool{New: func() any { return new(requestReader) }}
+
+// end keeps the memory that most requests need, and drops the rest.
+func (r *requestReader) end() {
+	r.values.trim()
+	*r = requestReader{values: cborReader{top: r.values.top, digits: r.values.digits}, last: r.last}
+	requestReaders.Put(r)
 }
 
 // isEncoding reports whether an error is one of the encoding: the request does not have the

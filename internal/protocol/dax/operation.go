@@ -1,7 +1,7 @@
 package dax
 
 // Operation returns the name of the operation that a request asks for, as Request.Operation.
-func (r Raw) Operation() string { return methods[r.Method].operation }
+func (r Raw) Operation() string { return r.method.operation }
 
 // Done ends the use of a request, whose memory is freed if it is large. Otherwise the
 // connection would hold it until the next request.

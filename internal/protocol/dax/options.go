@@ -71,7 +71,7 @@ var (
 
 // options reads the options, of which a method has some.
 func (r *requestReader) options(known optionSet) (*options, error) {
-	o := new(options)
+	o := &r.given
 	if r.Null() {
 		return o, nil
 	}

@@ -168,8 +168,7 @@ func decodeHello(d cbor.Decoder) (h Hello, err error) {
 // Raw is a request before its arguments are interpreted. It is valid until the next request
 // is read.
 type Raw struct {
-	Method int64
-
+	method  method
 	args    []byte // well-formed CBOR
 	lenient bool
 	buffer  int             // size of the memory that args are in
@@ -207,5 +206,5 @@ func ReadRequest(r *Reader) (Raw, error) {
 	if err != nil {
 		return Raw{}, err
 	}
-	return Raw{Method: method, args: args, lenient: r.lenient, buffer: cap(r.stream.Buffer), reserve: r.Reserve}, nil
+	return Raw{method: m, args: args, lenient: r.lenient, buffer: cap(r.stream.Buffer), reserve: r.Reserve}, nil
 }

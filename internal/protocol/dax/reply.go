@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/data/schema"
@@ -27,11 +28,30 @@ const (
 // AppendReply appends the answer of a request: *api.GetItemReply and so on. It appends nothing
 // if there is an error, which comes from the Catalog. An Authorization has no answer.
 func (r Request) AppendReply(dst []byte, c Catalog, reply any) ([]byte, error) {
-	w := replyWriter{request: r, dst: cbor.AppendArray(dst, 0), attributes: attributeWriter{catalog: c}}
-	if err := w.reply(reply); err != nil {
-		return dst, err
+	w := replyWriters.Get().(*replyWriter)
+	w.request, w.dst, w.attributes.catalog = r, cbor.AppendArray(dst, 0), c
+	err := w.reply(reply)
+	if err == nil {
+		dst = w.dst
 	}
-	return w.dst, nil
+	w.end() // not after a panic
+	return dst, err
+}
+
+// replyWriters keeps the memory of the names of attributes.
+var replyWriters = sync.Pool{New: func() any { return new(replyWriter) }}
+
+// keptNames is how many names a replyWriter has memory for between two replies.
+const keptNames = 256
+
+func (w *replyWriter) end() {
+	names := w.attributes.names[:0]
+	if cap(names) > keptNames {
+		names = nil
+	}
+	clear(names[:cap(names)]) // frees the items that they are part of
+	*w = replyWriter{attributes: attributeWriter{names: names}}
+	replyWriters.Put(w)
 }
 
 // replyWriter appends one reply.
@@ -110,13 +130,13 @@ func (w *replyWriter) attributeNames(in *DefineAttributeList) error {
 }
 
 func (w *replyWriter) attributeListID(in *DefineAttributeListID) (err error) {
-	id := int64(EmptyAttributeList)
-	if len(in.Names) > 0 {
-		if id, err = w.attributes.catalog.AttributeList(in.Names); err != nil {
-			return err
-		}
+	for i, name := range in.Names {
+		w.attributes.name(i, []byte(name))
 	}
-	w.int(id)
+	if err := w.attributes.list(len(in.Names)); err != nil {
+		return err
+	}
+	w.int(w.attributes.id)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/protocol/cbor"
 	"github.com/stator-db/stator/internal/protocol/wire"
 )
@@ -26,10 +27,42 @@ type cborReader struct {
 	fault  *apierror.Error // the first
 	maxSet int             // size from which no more members of a set are kept
 
-	digits   []byte                      // of the number being read
-	members  []item.Value                // of the set being read
+	digits  []byte        // of the number being read
+	members []item.Value  // of the set being read
+	top     item.Builder  // of the item or key being read
+	nested  *nestedMemory // nil until a list, a set or a map is read
+}
+
+// nestedMemory is the memory of the containers of an item. It is large, and few requests need it.
+type nestedMemory struct {
 	rows     [item.MaxDepth + 1][]byte   // of the list or set being read at each depth
 	builders [item.MaxDepth]item.Builder // of the map being read at each depth
+}
+
+func (r *cborReader) memory() *nestedMemory {
+	if r.nested == nil {
+		r.nested = new(nestedMemory)
+	}
+	return r.nested
+}
+
+// builder returns the empty builder of an item or a key.
+func (r *cborReader) builder() *item.Builder {
+	r.top.Reset()
+	return &r.top
+}
+
+// built returns what was built, and frees the memory of the builder if it is large.
+func (r *cborReader) built() api.Attributes {
+	out := api.Attributes{Item: r.top.Item(), Fault: r.fault}
+	r.trim()
+	return out
+}
+
+func (r *cborReader) trim() {
+	if r.top.Cap() > keptRow {
+		r.top = item.Builder{}
+	}
 }
 
 func (r *cborReader) noteFault(err error) {
@@ -98,7 +131,7 @@ func (r *cborReader) list(dst []byte, depth int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, count := r.rows[depth][:0], 0
+	row, count := r.memory().rows[depth][:0], 0
 	for {
 		more, err := r.Next(&m)
 		if err != nil {
@@ -124,7 +157,7 @@ func (r *cborReader) keep(depth int, row []byte) {
 	if cap(row) > keptRow {
 		row = nil
 	}
-	r.rows[depth] = row
+	r.nested.rows[depth] = row
 }
 
 func (r *cborReader) entries(dst []byte, depth int) ([]byte, error) {
@@ -132,7 +165,7 @@ func (r *cborReader) entries(dst []byte, depth int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &r.builders[depth]
+	b := &r.memory().builders[depth]
 	b.Reset()
 	for {
 		more, err := r.Next(&m)
@@ -175,7 +208,7 @@ func (r *cborReader) set(dst []byte, t item.Type, depth int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, count, full := r.rows[depth][:0], 0, wire.NewRowLimit(r.maxSet)
+	row, count, full := r.memory().rows[depth][:0], 0, wire.NewRowLimit(r.maxSet)
 	for {
 		more, err := r.Next(&m)
 		if err != nil {

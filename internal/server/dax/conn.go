@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stator-db/stator/internal/apierror"
@@ -31,6 +31,19 @@ type clientConn struct {
 	from   *door.Request
 	agent  http.Header // of from
 
+	catalog protocol.Catalog
+
+	call    server.Call      // of the last request to items; its functions are decode and encode
+	raw     protocol.Raw     // of call
+	request protocol.Request // raw, decoded
+	cut     func()           // ends a reply
+
+	readUntil, writeUntil time.Time // the deadlines that nc has
+
+	arrived time.Time     // when the request began to arrive that is being read or answered
+	reading time.Duration // how long the rest of it may take
+	inParts bool          // the rest has a deadline of its own
+
 	auth     authentication
 	arriving bool                   // a request is being read
 	held     *admission.Reservation // of a request that is not small; nil without one
@@ -39,25 +52,25 @@ type clientConn struct {
 	out   []byte // a reply; its memory is used again
 	reply door.Reply
 
-	mu    sync.Mutex
-	state connState
+	state atomic.Int32
 }
 
-// connState says what a connection does.
-type connState byte
-
+// What a connection does.
 const (
-	busy   connState = iota // it reads or answers a request
-	idle                    // it waits for a request
-	closed                  // it is closed, by another goroutine
+	busy   int32 = iota // it reads or answers a request
+	idle                // it waits for a request
+	closed              // it is closed, by another goroutine
 )
 
 func newConn(n *Node, nc net.Conn) *clientConn {
-	c := &clientConn{node: n, nc: nc, reader: protocol.NewReader(nc), agent: make(http.Header)}
+	c := &clientConn{node: n, nc: nc, agent: make(http.Header), catalog: nodeCatalog{Node: n}}
+	c.reader = protocol.NewReader(c)
 	_, secure := nc.(*tls.Conn)
 	remote, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	c.from = door.Received(remote, nc.LocalAddr().String(), secure, c.agent)
 	c.reader.Reserve = c.reserve
+	c.call = server.Call{From: c.from, Cluster: n.options.Cluster, Decode: c.decode, Encode: c.encode}
+	c.cut = func() { _ = c.nc.Close() }
 	return c
 }
 
@@ -89,7 +102,9 @@ func (c *clientConn) explain(err error) {
 
 // hello reads the first bytes of a client.
 func (c *clientConn) hello() error {
-	if err := c.nc.SetDeadline(time.Now().Add(helloTime)); err != nil {
+	c.readUntil = time.Now().Add(helloTime)
+	c.writeUntil = c.readUntil // TLS writes, too
+	if err := c.nc.SetDeadline(c.readUntil); err != nil {
 		return err
 	}
 	h, err := protocol.ReadHello(c.reader)
@@ -105,38 +120,76 @@ func (c *clientConn) next() error {
 	if !c.wait() {
 		return net.ErrClosed
 	}
-	idle, reading := c.patience()
-	if err := c.nc.SetDeadline(time.Now().Add(idle)); err != nil {
-		return err
-	}
-	if err := c.reader.Wait(); err != nil {
+	if err := c.waitForRequest(); err != nil {
 		return err
 	}
 	if !c.begin() {
 		return net.ErrClosed
 	}
-	arrived := time.Now()
-	if err := c.nc.SetReadDeadline(arrived.Add(reading)); err != nil {
-		return err
-	}
+	c.arrived, c.inParts = time.Now(), false
 	defer c.release()
 	raw, err := c.read()
 	c.node.requests.Add(1)
-	var reply []byte
-	switch fault := (*apierror.Error)(nil); {
-	case errors.As(err, &fault): // the connection is out of step, so that it ends after the reply
-		reply = protocol.AppendError(c.out[:0], "", fault)
-	case err != nil:
-		return err
-	default:
-		reply = c.answer(raw, arrived)
+	if err != nil {
+		return c.reject(err)
 	}
-	if len(reply) > 0 {
-		if sent := c.send(reply); sent != nil {
+	if reply := c.answer(raw); len(reply) > 0 {
+		return c.send(reply)
+	}
+	return nil
+}
+
+// reject answers a request that could not be read, if its client is to know why. The connection is out of
+// step, so that it ends.
+func (c *clientConn) reject(err error) error {
+	if fault, ok := errors.AsType[*apierror.Error](err); ok {
+		if sent := c.send(protocol.AppendError(c.out[:0], "", fault)); sent != nil {
 			return sent
 		}
 	}
 	return err
+}
+
+// waitForRequest waits for the first byte of a request. A deadline is not set for each request, which takes
+// processor time: one that was set before may pass too early, and is then set again for the
+// rest of the time.
+func (c *clientConn) waitForRequest() error {
+	var limit time.Duration
+	limit, c.reading = c.patience()
+	now := time.Now()
+	until := now.Add(limit)
+	if left := c.readUntil.Sub(now); left < limit/2 || left > limit {
+		if err := c.readBefore(until); err != nil {
+			return err
+		}
+	}
+	for {
+		err := c.reader.Wait()
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.readUntil.Before(until) {
+			return err
+		}
+		if err := c.readBefore(until); err != nil {
+			return err
+		}
+	}
+}
+
+// readBefore sets the deadline of reads.
+func (c *clientConn) readBefore(t time.Time) error {
+	c.readUntil = t
+	return c.nc.SetReadDeadline(t)
+}
+
+// Read reads from the client. The rest of a request that does not arrive at once gets a deadline before
+// it is read; that is before any of its memory is reserved, and so before Cut.
+func (c *clientConn) Read(b []byte) (int, error) {
+	if c.arriving && !c.inParts {
+		c.inParts = true
+		if err := c.readBefore(c.arrived.Add(c.reading)); err != nil {
+			return 0, err
+		}
+	}
+	return c.nc.Read(b)
 }
 
 // patience returns how long a connection may be idle, and how long a request may take to arrive: less
@@ -150,28 +203,15 @@ func (c *clientConn) patience() (idle, reading time.Duration) {
 
 // wait notes that the connection is idle. It reports false if it is to end. If the node begins to
 // close later than the check here, it finds the connection idle.
-func (c *clientConn) wait() bool { return c.enter(idle) && !c.node.isClosing() }
+func (c *clientConn) wait() bool { return c.state.CompareAndSwap(busy, idle) && !c.node.closing.Load() }
 
-func (c *clientConn) begin() bool { return c.enter(busy) }
-
-func (c *clientConn) enter(s connState) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == closed {
-		return false
-	}
-	c.state = s
-	return true
-}
+func (c *clientConn) begin() bool { return c.state.CompareAndSwap(idle, busy) }
 
 // closeIfIdle closes a connection that waits for a request. It reports false otherwise.
 func (c *clientConn) closeIfIdle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state != idle {
+	if !c.state.CompareAndSwap(idle, closed) {
 		return false
 	}
-	c.state = closed
 	_ = c.nc.Close()
 	return true
 }
@@ -220,6 +260,7 @@ func (c *clientConn) release() {
 	c.held, c.size = nil, 0
 	c.reply.Room.Release()
 	c.reply = door.Reply{}
+	c.raw, c.request = protocol.Raw{}, protocol.Request{}
 	if cap(c.out) > idleBytes {
 		c.out = nil
 	}
@@ -228,37 +269,40 @@ func (c *clientConn) release() {
 // send sends a reply. One that is large and slow to be read is cut when others need its memory.
 func (c *clientConn) send(reply []byte) error {
 	c.out = reply
-	pending := c.node.options.Handler.Pending().Add(len(reply), func() { _ = c.nc.Close() })
+	pending := c.node.options.Handler.Pending().Add(len(reply), c.cut)
 	defer pending.Done()
-	if err := c.nc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
-		return err
+	if now := time.Now(); c.writeUntil.Sub(now) < writeTime {
+		c.writeUntil = now.Add(2 * writeTime)
+		if err := c.nc.SetWriteDeadline(c.writeUntil); err != nil {
+			return err
+		}
 	}
 	_, err := c.nc.Write(reply)
 	return err
 }
 
 // answer answers a request. An authentication has no reply.
-func (c *clientConn) answer(raw protocol.Raw, arrived time.Time) []byte {
+func (c *clientConn) answer(raw protocol.Raw) []byte {
 	switch raw.Operation() {
 	case protocol.AuthorizeConnection:
-		c.authenticate(raw, arrived)
+		c.authenticate(raw)
 		return nil
 	case protocol.ListEndpoints, protocol.KeySchemaOf, protocol.AttributeListNames, protocol.AttributeListIDOf:
 		return c.answerOwn(raw)
 	}
-	return c.answerItems(raw, arrived)
+	return c.answerItems(raw)
 }
 
 // authenticate verifies a signature. If it is wrong, the requests after it fail.
-func (c *clientConn) authenticate(raw protocol.Raw, arrived time.Time) {
+func (c *clientConn) authenticate(raw protocol.Raw) {
 	h := c.node.options.Handler
 	c.auth = authentication{keys: h.Keys()} // before, so that keys that are replaced meanwhile are noticed
-	request, err := raw.Decode(nodeCatalog{Node: c.node})
+	request, err := raw.Decode(c.catalog)
 	if err == nil {
 		err = c.verify(request.In.(*protocol.Authorization))
 	}
 	if c.auth.err = err; err != nil {
-		h.ConnectionRejected(c.node.ctx, c.from, arrived, err)
+		h.ConnectionRejected(c.node.ctx, c.from, c.arrived, err)
 	}
 }
 
@@ -325,7 +369,7 @@ func (c *clientConn) ownReply(raw protocol.Raw) ([]byte, error) {
 			return nil, err
 		}
 	}
-	request, err := raw.Decode(nodeCatalog{Node: c.node})
+	request, err := raw.Decode(c.catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -347,29 +391,32 @@ func (c *clientConn) principal() string {
 }
 
 // answerItems answers a request to items.
-func (c *clientConn) answerItems(raw protocol.Raw, arrived time.Time) []byte {
-	operation := raw.Operation()
-	c.agent.Set("X-Amz-Target", "DAX."+operation)
-	var request protocol.Request
-	call := server.Call{
-		Operation: operation, Bytes: raw.Size(), Arrived: arrived, From: c.from, Signer: c.auth.signer, Cluster: c.node.options.Cluster,
-		Rejected: c.unauthenticated(),
-		Decode: func() (in any, err error) {
-			request, err = raw.Decode(nodeCatalog{Node: c.node})
-			return request.In, err
-		},
-		Encode: func(reply any) ([]byte, error) {
-			return request.AppendReply(c.out[:0], nodeCatalog{Node: c.node}, reply)
-		},
+func (c *clientConn) answerItems(raw protocol.Raw) []byte {
+	if operation := raw.Operation(); operation != c.call.Operation {
+		c.call.Operation = operation
+		c.agent.Set("X-Amz-Target", "DAX."+operation)
 	}
-	fault := c.node.options.Handler.AnswerCall(c.node.ctx, &call, &c.reply)
+	c.raw = raw
+	c.call.Bytes, c.call.Arrived, c.call.Signer, c.call.Rejected = raw.Size(), c.arrived, c.auth.signer, c.unauthenticated()
+	fault := c.node.options.Handler.AnswerCall(c.node.ctx, &c.call, &c.reply)
 	switch {
 	case fault != nil:
-		return request.AppendError(c.out[:0], nodeCatalog{Node: c.node}, string(c.reply.ID[:]), fault)
+		return c.request.AppendError(c.out[:0], c.catalog, string(c.reply.ID[:]), fault)
 	case c.reply.Status == 0: // the node is closing
 		return nil
 	}
 	return c.reply.Body
+}
+
+// decode decodes the request that is being answered.
+func (c *clientConn) decode() (in any, err error) {
+	c.request, err = c.raw.Decode(c.catalog)
+	return c.request.In, err
+}
+
+// encode encodes its reply.
+func (c *clientConn) encode(reply any) ([]byte, error) {
+	return c.request.AppendReply(c.out[:0], c.catalog, reply)
 }
 
 // nodeCatalog is what encoding and decoding need to know of the node.
@@ -395,7 +442,7 @@ func (c nodeCatalog) Key(table string) (schema.Key, error) {
 func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(id) }
 
 // AttributeList returns the id of a list of names.
-func (c nodeCatalog) AttributeList(names []string) (int64, error) {
+func (c nodeCatalog) AttributeList(names [][]byte) (int64, error) {
 	if c.defines {
 		return c.lists.define(names, c.principal)
 	}

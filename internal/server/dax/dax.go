@@ -54,7 +54,7 @@ const (
 	helloTime = 10 * time.Second // for the first bytes of a client
 	idleTime  = 5 * time.Minute  // between two requests
 	readTime  = time.Minute      // for the rest of a request
-	writeTime = time.Minute      // for the client to read a reply
+	writeTime = time.Minute      // for the client to read a reply; may be up to twice as long
 
 	// authTime is how long an authentication is valid. Clients renew theirs before that.
 	authTime = 5 * time.Minute
@@ -72,8 +72,8 @@ type Node struct {
 
 	requests, rejected atomic.Int64 // connections beyond the limit are rejected
 
+	closing   atomic.Bool // set with mu locked
 	mu        sync.Mutex
-	closing   bool
 	listeners map[net.Listener]struct{}
 	conns     map[*clientConn]struct{}
 	empty     chan struct{} // closed when closing is set and conns is empty
@@ -122,7 +122,7 @@ func (n *Node) Serve(l net.Listener) error {
 			} else {
 				_ = nc.Close()
 			}
-		case n.isClosing():
+		case n.closing.Load():
 			return ErrClosed
 		case isTemporary(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -168,11 +168,8 @@ func (n *Node) Close() error {
 func (n *Node) stop(end func(*clientConn) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.closing {
-		n.closing = true
-		if len(n.conns) == 0 {
-			close(n.empty)
-		}
+	if !n.closing.Swap(true) && len(n.conns) == 0 {
+		close(n.empty)
 	}
 	for l := range n.listeners {
 		_ = l.Close()
@@ -182,16 +179,10 @@ func (n *Node) stop(end func(*clientConn) bool) {
 	}
 }
 
-func (n *Node) isClosing() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.closing
-}
-
 func (n *Node) addListener(l net.Listener) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closing {
+	if n.closing.Load() {
 		return false
 	}
 	n.listeners[l] = struct{}{}
@@ -210,7 +201,7 @@ func (n *Node) removeListener(l net.Listener) {
 func (n *Node) addConn(nc net.Conn) *clientConn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closing {
+	if n.closing.Load() {
 		return nil
 	}
 	if len(n.conns) >= n.options.MaxConns && !n.closeOneIdle() {
@@ -237,7 +228,7 @@ func (n *Node) removeConn(c *clientConn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.conns, c)
-	if n.closing && len(n.conns) == 0 {
+	if n.closing.Load() && len(n.conns) == 0 {
 		select {
 		case <-n.empty:
 		default:

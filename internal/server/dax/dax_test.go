@@ -23,6 +23,7 @@ import (
 
 	"github.com/stator-db/stator/internal/buffer"
 	"github.com/stator-db/stator/internal/db"
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/protocol/cbor"
@@ -38,6 +39,7 @@ type nodeTest struct {
 	node    *Node
 	service *ops.Service
 	address string
+	log     *logtest.Log
 }
 
 const (
@@ -56,15 +58,16 @@ func newNodeTest(tb testing.TB, verified bool, change ...func(*NodeOptions)) *no
 		tb.Fatal(err)
 	}
 	service := ops.New(ops.Parts{DB: d})
-	handler := server.New(service, slog.New(slog.DiscardHandler), 0)
-	o := NodeOptions{Handler: handler, Cluster: "arn:aws:dax:us-east-1:000000000000:cache/test", Now: time.Now}
+	log := new(logtest.Log)
+	handler := server.New(service, log.Logger(), 0)
+	o := NodeOptions{Handler: handler, Cluster: "arn:aws:dax:us-east-1:000000000000:cache/test", Now: time.Now, Log: log.Logger()}
 	for _, c := range change {
 		c(&o)
 	}
 	if verified {
 		o.Handler = handler.Verified(auth.NewVerifier(testKeys(tb), o.Now, slog.New(slog.DiscardHandler)))
 	}
-	n := &nodeTest{TB: tb, node: NewNode(o), service: service}
+	n := &nodeTest{TB: tb, node: NewNode(o), service: service, log: log}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -74,6 +77,9 @@ func newNodeTest(tb testing.TB, verified bool, change ...func(*NodeOptions)) *no
 	go func() { served <- n.node.Serve(listener) }()
 	tb.Cleanup(func() {
 		_ = n.node.Close()
+		if text := log.String(); strings.Contains(text, "panic") {
+			tb.Error(text)
+		}
 		if err := <-served; !errors.Is(err, ErrClosed) {
 			tb.Errorf("Serve returned %v", err)
 		}
@@ -490,18 +496,25 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+func names(texts ...string) (list [][]byte) {
+	for _, text := range texts {
+		list = append(list, []byte(text))
+	}
+	return list
+}
+
 func TestAttributeLists(t *testing.T) {
 	a := newAttributeLists()
-	one, err := a.id([]string{"a", "bc"})
+	one, err := a.id(names("a", "bc"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, other := range [][]string{{"ab", "c"}, {"bc", "a"}, {"a"}} {
-		if id, err := a.id(other); err != nil || id == one {
+		if id, err := a.id(names(other...)); err != nil || id == one {
 			t.Errorf("the id of %q is %d, %v", other, id, err)
 		}
 	}
-	if id, err := a.id([]string{"a", "bc"}); err != nil || id != one {
+	if id, err := a.id(names("a", "bc")); err != nil || id != one {
 		t.Errorf("the id has changed from %d to %d, %v", one, id, err)
 	}
 	if names, err := a.find(one); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
@@ -512,7 +525,7 @@ func TestAttributeLists(t *testing.T) {
 			t.Errorf("there is a list %d", id)
 		}
 	}
-	if _, err := a.id([]string{""}); err == nil {
+	if _, err := a.id(names("")); err == nil {
 		t.Error("an empty name is accepted")
 	}
 }
@@ -520,15 +533,15 @@ func TestAttributeLists(t *testing.T) {
 // Lists that were used in replies only are evicted; their ids are not used again.
 func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	a := newAttributeLists()
-	defined, err := a.define([]string{"defined"}, "")
+	defined, err := a.define(names("defined"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.maxBytes = a.bytes + 10_000
-	used, _ := a.id([]string{"used"})
-	first, _ := a.id([]string{"first"})
+	used, _ := a.id(names("used"))
+	first, _ := a.id(names("first"))
 	for i := range 1000 {
-		if id, err := a.id([]string{"n" + strconv.Itoa(i)}); err != nil || id <= first {
+		if id, err := a.id(names("n" + strconv.Itoa(i))); err != nil || id <= first {
 			t.Fatalf("the id of a new list is %d, %v", id, err)
 		}
 		if _, err := a.find(used); err != nil {
@@ -541,19 +554,19 @@ func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	if _, err := a.find(first); err == nil {
 		t.Error("an old list is not evicted")
 	}
-	if id, err := a.id([]string{"first"}); err != nil || id <= first {
+	if id, err := a.id(names("first")); err != nil || id <= first {
 		t.Errorf("a list that was evicted has the id %d, %v, before it was %d", id, err, first)
 	}
 	if names, err := a.find(defined); err != nil || !slices.Equal(names, []string{"defined"}) {
 		t.Errorf("a list that was defined is evicted: %v", err)
 	}
 	// A list of a reply that is defined later keeps its id, and stays.
-	last, _ := a.id([]string{"later"})
-	if id, err := a.define([]string{"later"}, ""); err != nil || id != last {
+	last, _ := a.id(names("later"))
+	if id, err := a.define(names("later"), ""); err != nil || id != last {
 		t.Errorf("%d %v, want %d", id, err, last)
 	}
 	for i := range 1000 {
-		_, _ = a.id([]string{"m" + strconv.Itoa(i)})
+		_, _ = a.id(names("m" + strconv.Itoa(i)))
 	}
 	if _, err := a.find(last); err != nil {
 		t.Error(err)
@@ -564,11 +577,11 @@ func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 func TestAttributeListsOfPrincipals(t *testing.T) {
 	a := newAttributeLists()
 	a.maxDefined, a.maxBytes = 1<<20, 2<<20
-	names := 0
+	last := 0
 	fill := func(principal string) (n int) {
 		for ; ; n++ {
-			names++
-			if _, err := a.define([]string{strconv.Itoa(names)}, principal); err != nil {
+			last++
+			if _, err := a.define(names(strconv.Itoa(last)), principal); err != nil {
 				if !strings.Contains(err.Error(), "LimitExceededException") {
 					t.Fatal(err)
 				}
@@ -587,13 +600,13 @@ func TestAttributeListsOfPrincipals(t *testing.T) {
 	if fill("a") != 0 {
 		t.Error("the first has more lists than before")
 	}
-	if _, err := a.define([]string{"1"}, "f"); err != nil { // of another
+	if _, err := a.define(names("1"), "f"); err != nil { // of another
 		t.Error(err)
 	}
-	if _, err := a.define([]string{"f"}, "f"); err != nil {
+	if _, err := a.define(names("f"), "f"); err != nil {
 		t.Errorf("the last has none: %v", err)
 	}
-	if _, err := a.id([]string{"reply"}); err != nil {
+	if _, err := a.id(names("reply")); err != nil {
 		t.Errorf("a reply has none: %v", err)
 	}
 	if _, bytes, _ := a.size(); bytes > a.maxBytes || a.pinned > a.maxDefined {
@@ -635,11 +648,9 @@ func (n *Node) idleConns() (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.conns {
-		c.mu.Lock()
-		if c.state == idle {
+		if c.state.Load() == idle {
 			count++
 		}
-		c.mu.Unlock()
 	}
 	return count
 }

@@ -1,6 +1,9 @@
 package dax
 
 import (
+	"bufio"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -90,6 +93,68 @@ func TestPatience(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A connection may be idle for as long after each of its requests, and a request has as long to arrive.
+func TestPatienceAfterRequests(t *testing.T) {
+	n := newNodeTest(t, false)
+	request := cbor.AppendInt(cbor.AppendInt(nil, 1), methodEndpoints)
+	for _, c := range []struct {
+		name  string
+		pause time.Duration // before each of the requests
+		then  []byte        // after a last pause
+		want  time.Duration // after the last byte
+	}{
+		{"requests at once", 0, nil, 5 * time.Minute},
+		{"a request each second", time.Second, nil, 5 * time.Minute},
+		{"a request every two minutes", 2 * time.Minute, nil, 5 * time.Minute},
+		{"a request every four minutes", 4 * time.Minute, nil, 5 * time.Minute},
+		{"a part of a request at once", 0, request[:1], time.Minute},
+		{"a part of a request after two minutes", 2 * time.Minute, request[:1], time.Minute},
+		{"a part of a request after four minutes", 4 * time.Minute, request[:1], time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				defer ours.Close()
+				conn := newConn(n.node, addressedConn{theirs})
+				ended := make(chan struct{})
+				go func() { defer close(ended); conn.serve() }()
+				var last time.Time
+				send := func(b []byte) {
+					last = time.Now()
+					if _, err := ours.Write(b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				send(hello())
+				in := bufio.NewReader(ours)
+				for range 10 {
+					time.Sleep(c.pause) // in virtual time
+					send(request)
+					s := cbor.Stream{In: in, Limit: 1 << 10, ErrLimit: io.ErrShortBuffer}
+					if err := errors.Join(s.Read(), s.Read()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.then != nil {
+					time.Sleep(c.pause)
+					send(c.then)
+				}
+				<-ended
+				if got := time.Since(last); got != c.want {
+					t.Errorf("the connection is closed after %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// addressedConn is a connection that has the addresses of one over TCP.
+type addressedConn struct{ net.Conn }
+
+func (addressedConn) LocalAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8111}
 }
 
 // Failed authentications are in the audit log, also if no request follows them.

@@ -73,14 +73,14 @@ func (a *attributeLists) find(id int64) ([]string, error) {
 }
 
 // id returns the id of a list for a reply, and adds the list if it is new.
-func (a *attributeLists) id(names []string) (int64, error) { return a.add(names, "", false) }
+func (a *attributeLists) id(names [][]byte) (int64, error) { return a.add(names, "", false) }
 
 // define returns the id of a list that a principal will use for writes, and adds the list if it is new.
-func (a *attributeLists) define(names []string, principal string) (int64, error) {
+func (a *attributeLists) define(names [][]byte, principal string) (int64, error) {
 	return a.add(names, principal, true)
 }
 
-func (a *attributeLists) add(names []string, principal string, pin bool) (int64, error) {
+func (a *attributeLists) add(names [][]byte, principal string, pin bool) (int64, error) {
 	key := make([]byte, 0, 128)
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
@@ -106,7 +106,7 @@ func (a *attributeLists) add(names []string, principal string, pin bool) (int64,
 	return l.id, nil
 }
 
-func checkList(names []string) error {
+func checkList(names [][]byte) error {
 	if len(names) > maxListNames {
 		return apierror.Validation("An attribute list has %d names, but no item has more than %d attributes", len(names), maxListNames)
 	}
@@ -119,7 +119,7 @@ func checkList(names []string) error {
 }
 
 // newAttributeList returns a list without an id, whose names share the memory of its key.
-func newAttributeList(key string, names []string) *attributeList {
+func newAttributeList(key string, names [][]byte) *attributeList {
 	l := &attributeList{key: key, names: make([]string, len(names)), bytes: len(key) + 16*len(names) + listOverhead}
 	l.prev, l.next = l, l
 	at := 0

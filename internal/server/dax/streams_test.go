@@ -33,42 +33,15 @@ func TestMalformedStreams(t *testing.T) {
 		}
 	}
 	n := newNodeTest(t, false)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("%d streams, seed %d", streams, seed)
-	valid := validRequests()
-	var first, last processUsage
-	for part := range 10 {
-		var wg sync.WaitGroup
-		for worker := range 4 {
-			wg.Go(func() {
-				r := rand.New(rand.NewPCG(seed, uint64(10*part+worker)))
-				for range streams / 40 {
-					if err := n.sendStream(malformed(r, valid)); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-		for deadline := time.Now().Add(time.Minute); n.node.Connections() > 0 && time.Now().Before(deadline); {
-			runtime.Gosched()
-		}
-		last = n.processUsage()
-		t.Logf("after %d: %s", (part+1)*(streams/10), last)
-		if part == 0 {
-			first = last
-		}
-	}
-	if last.goroutines > first.goroutines+8 {
-		t.Errorf("%d goroutines, %d after the first tenth", last.goroutines, first.goroutines)
-	}
+	first, last := n.sendMalformed(streams, func() {})
 	if n.node.Connections() != 0 {
 		t.Errorf("%d connections are left", n.node.Connections())
 	}
-	// What is stored, and the attribute lists, which are bounded, are not growth.
-	if grown := last.heap - first.heap - (last.lists - first.lists); grown > 16<<20 {
-		t.Errorf("the heap has grown by %d bytes", grown)
+	if err := growth(first, last, streams); err != nil {
+		t.Error(err)
+	}
+	if text := n.log.String(); text != "" { // a panic that was recovered, or another failure
+		t.Errorf("the log has\n%.2000s", text)
 	}
 	if last.lists > maxListBytes {
 		t.Errorf("attribute lists have %d bytes", last.lists)
@@ -77,6 +50,93 @@ func TestMalformedStreams(t *testing.T) {
 	if codes, message, _ := c.getItem("a"); codes != nil {
 		t.Errorf("the node does not answer any more: %v %s", codes, message)
 	}
+}
+
+// TestMalformedStreams would find what a stream leaves behind.
+func TestGrowthIsFound(t *testing.T) {
+	ended := make(chan struct{})
+	defer close(ended)
+	var mu sync.Mutex
+	var left [][]byte
+	streams := 0
+	for _, c := range []struct {
+		name  string
+		after func()
+		want  string
+	}{
+		{"nothing", func() {}, ""},
+		{"a KB for each stream", func() { left = append(left, make([]byte, 1<<10)) }, "the heap"},
+		{"a goroutine for each hundred", func() {
+			if streams++; streams%100 == 0 {
+				go func() { <-ended }()
+			}
+		}, "goroutines"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first, last := newNodeTest(t, false).sendMalformed(malformedStreams, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				c.after()
+			})
+			if err := growth(first, last, malformedStreams); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	runtime.KeepAlive(left)
+}
+
+// sendMalformed sends malformed streams, and calls a function after each, concurrently. It returns what
+// the process uses after the first tenth, when all that is kept once is there, and after all.
+func (n *nodeTest) sendMalformed(streams int, after func()) (first, last processUsage) {
+	n.Helper()
+	seed := uint64(time.Now().UnixNano())
+	n.Logf("%d streams, seed %d", streams, seed)
+	valid := validRequests()
+	for part := range 10 {
+		var wg sync.WaitGroup
+		for worker := range 4 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(10*part+worker)))
+				for range streams / 40 {
+					if err := n.sendStream(malformed(r, valid)); err != nil {
+						n.Error(err)
+						return
+					}
+					after()
+				}
+			})
+		}
+		wg.Wait()
+		for deadline := time.Now().Add(time.Minute); n.node.Connections() > 0 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+		last = n.processUsage()
+		n.Logf("after %d: %s", (part+1)*(streams/10), last)
+		if part == 0 {
+			first = last
+		}
+	}
+	return first, last
+}
+
+// What may be more after some streams: goroutines that are about to end, and bytes of the heap, once and
+// for each stream, of which some store an item. The attribute lists, which are bounded, do not count.
+const (
+	moreGoroutines      = 8
+	moreBytes           = 1 << 20
+	moreBytesEachStream = 4
+)
+
+// growth returns an error if the process uses more after all streams than after the first tenth.
+func growth(first, last processUsage, streams int) error {
+	if last.goroutines > first.goroutines+moreGoroutines {
+		return fmt.Errorf("%d goroutines, %d after the first tenth", last.goroutines, first.goroutines)
+	}
+	if grown := last.heap - first.heap - (last.lists - first.lists); grown > moreBytes+moreBytesEachStream*int64(streams) {
+		return fmt.Errorf("the heap has grown by %d bytes", grown)
+	}
+	return nil
 }
 
 // processUsage is what the process uses.
