@@ -257,10 +257,12 @@ func (m *Manual) next(ctx context.Context, to time.Time) (first *manualWait, at 
 		ends := w.since.Add(w.For)
 		if w.Due != nil {
 			due, ok, err := w.Due(ctx)
-			if err != nil {
+			switch {
+			case err != nil && !m.stillWaits(w): // its database was closed meanwhile
+				continue
+			case err != nil:
 				return nil, at, begun, err
-			}
-			if !ok || due.After(to) {
+			case !ok || due.After(to):
 				continue
 			}
 			if late := due.Sub(ends); late > 0 {
@@ -272,6 +274,14 @@ func (m *Manual) next(ctx context.Context, to time.Time) (first *manualWait, at 
 		}
 	}
 	return first, at, begun, nil
+}
+
+// stillWaits reports whether a wait has not ended.
+func (m *Manual) stillWaits(w *manualWait) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, waits := m.waits[w]
+	return waits
 }
 
 // end ends a wait. The caller holds mu.

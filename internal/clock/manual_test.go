@@ -148,6 +148,27 @@ func TestAdvancePolls(t *testing.T) {
 	})
 }
 
+// A database that is closed while the time is moved is not asked any more what is due.
+func TestAdvanceWhileWorkEnds(t *testing.T) {
+	w := newManualWork(t)
+	ctx, stop := context.WithCancel(w.ctx)
+	ending := &manualWork{manual: w.manual, on: w.on, ctx: ctx}
+	fault := errors.New("storage is closed")
+	ending.loop(clock.Waiting{For: time.Second, Due: func(context.Context) (time.Time, bool, error) {
+		stop()
+		ending.work.Wait()
+		return time.Time{}, false, fault
+	}}, func() {})
+	w.loop(clock.Waiting{For: time.Minute}, func() { w.did("other") })
+	if err := w.manual.Advance(t.Context(), time.Minute); err != nil || w.list() != "other at 1m0s" {
+		t.Errorf("%v, was done: %s", err, w.list())
+	}
+	w.loop(clock.Waiting{For: time.Second, Due: func(context.Context) (time.Time, bool, error) { return time.Time{}, false, fault }}, func() {})
+	if err := w.manual.Advance(t.Context(), time.Minute); !errors.Is(err, fault) {
+		t.Errorf("the error of a database that is open: %v", err)
+	}
+}
+
 // A wake that is signalled before Advance, or by other work, is work that Advance waits for.
 func TestAdvanceWaitsForWakes(t *testing.T) {
 	for range 200 {
