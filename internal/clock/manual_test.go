@@ -148,6 +148,35 @@ func TestAdvancePolls(t *testing.T) {
 	})
 }
 
+// Work of a fork is not looked for by its base and by other forks, which looks for its own. What the base
+// does, forks look for.
+func TestAdvanceApart(t *testing.T) {
+	base := newManualWork(t)
+	var polled [3]int
+	for i, on := range []*clock.Clock{base.on, base.on.Apart(), base.on.Apart()} {
+		w := &manualWork{manual: base.manual, on: on, ctx: base.ctx}
+		t.Cleanup(w.work.Wait)
+		w.loop(clock.Waiting{For: time.Hour, Polls: true}, func() { polled[i]++ })
+		if i == 1 {
+			wake := on.NewWake()
+			w.loop(clock.Waiting{For: 2 * time.Second}, wake.Signal)
+			w.loop(clock.Waiting{For: math.MaxInt64, Wake: wake}, func() {})
+		}
+	}
+	advance := func(want ...int) {
+		t.Helper()
+		if err := base.manual.Advance(t.Context(), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(polled[:], want) {
+			t.Errorf("they have polled %v times, want %v", polled, want)
+		}
+	}
+	advance(1, 3, 1)
+	base.loop(clock.Waiting{For: 4 * time.Second}, func() {})
+	advance(3, 3+5, 3)
+}
+
 // A database that is closed while the time is moved is not asked any more what is due.
 func TestAdvanceWhileWorkEnds(t *testing.T) {
 	w := newManualWork(t)
