@@ -280,6 +280,23 @@ func TestLogIsBounded(t *testing.T) {
 }
 
 // Requests are counted in bounded memory, whatever their keys and tables are.
+// A fault of a request that began before the plan was replaced is not in the log of the new one.
+func TestLogBeginsAgain(t *testing.T) {
+	in := New(func() time.Duration { return 0 })
+	plan := Plan{Rules: []Rule{{Fault: LostAnswer}}}
+	in.Set(plan)
+	before := in.Decide(Request{Operation: "PutItem", Tables: []string{"Orders"}})
+	in.Set(plan)
+	before.Note(LostAnswer, "late")
+	if found, total := in.Log(0, Kept); total != 0 || len(found) != 0 {
+		t.Errorf("the log has %+v", found)
+	}
+	in.Decide(Request{Operation: "PutItem", Tables: []string{"Orders"}}).Note(LostAnswer, "")
+	if _, total := in.Log(0, Kept); total != 1 {
+		t.Errorf("%d faults were injected by the new plan, want 1", total)
+	}
+}
+
 func TestSeenIsBounded(t *testing.T) {
 	in, _ := newInjector(Plan{Consecutive: 1, Rules: []Rule{{Fault: Throttle}}})
 	for i := range maxSeen + maxByOperation {
