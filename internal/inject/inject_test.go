@@ -49,6 +49,10 @@ faults:
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"an empty file", "", "f.yaml: the file is empty"},
+		{"only comments", "# faults:\n# none yet\n", "f.yaml: the file is empty"},
+		{"a delay without a unit", "faults:\n  - fault: latency\n    delay: 5\n", `f.yaml:3:12: delay "5" must be a duration such as 300ms or 2s`},
+		{"a lag in words", "faults: [{fault: stale-read, lag: soon}]", `f.yaml:1:35: lag "soon" must be a duration such as 300ms or 2s`},
+		{"a time that is too long", "faults:\n  - {fault: latency, until: 99999999999h}\n", `f.yaml:2:29: until "99999999999h" must be a duration such as 300ms or 2s`},
 		{"an unknown member", "faults:\n  - {fault: throttle, tabel: x}\n", "f.yaml:2:23: unknown field"},
 		{"an unknown member of the file", "fault: throttle\n", "f.yaml:1:1: unknown field"},
 		{"an unknown fault", "faults:\n  - fault: throtle\n", `f.yaml:2:12: fault "throtle" is not a fault; the faults are conflict,`},
