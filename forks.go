@@ -100,7 +100,7 @@ func (d *DB) openFork(ctx context.Context, engine store.Engine, forks ops.Forks)
 		engine = withoutBackground(engine)
 	}
 	own, before := backup.Contents(files), backup.Contents(d.backupFiles)
-	opened, err := db.Open(ctx, engine, o.database(o.clock(nil), func(ctx context.Context, id string) (*db.Contents, error) {
+	opened, err := db.Open(ctx, engine, o.database(o.clock(nil).Apart(), func(ctx context.Context, id string) (*db.Contents, error) {
 		found, err := own(ctx, id)
 		if err != nil { // of a restore that was in progress
 			found, err = before(ctx, id)

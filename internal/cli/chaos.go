@@ -261,14 +261,15 @@ func (f *chaosFlags) printJSON(w io.Writer, r *chaos.Result, files []string) err
 	return json.NewEncoder(w).Encode(out)
 }
 
+// outputDelay is how long the output of processes is read that the check has left behind.
+const outputDelay = 5 * time.Second
+
 // command runs the check.
 func (f *chaosFlags) command(ctx context.Context, url string, seed uint64) (output string, err error) {
 	cmd := shell(ctx, f.check)
 	cmd.Env = f.environment(os.Environ(), url, seed)
 	var said tail
-	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.WaitDelay = 5 * time.Second // for output of processes that it has left behind
-	err = cmd.Run()
+	err = runShell(cmd, &said)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("the command ended with %s", exit.ProcessState)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -60,6 +61,32 @@ func TestChaosWithoutCause(t *testing.T) {
 				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, c.code, stdout, stderr, c.want)
 			}
 		})
+	}
+}
+
+// What a command has left in the background ends with it, and does not keep ports from the next run.
+func TestChaosEndsWhatIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("the command is for a POSIX shell with process groups")
+	}
+	t.Chdir(t.TempDir())
+	for _, output := range []string{"", " >log 2>&1"} {
+		check := "trap '' TERM; (trap '' TERM INT HUP; echo begun; exec sleep 1000)" + output + " & echo $! >>left; echo done"
+		if code, stdout, stderr := runCLI("chaos", "--check", check, "--seeds", "2"); code != exitDone {
+			t.Errorf("with the output%s: exit code %d, %s%s", output, code, stdout, stderr)
+		}
+	}
+	left, err := os.ReadFile("left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(string(left))); n != 8 {
+		t.Errorf("%d processes were started", n)
+	}
+	for _, id := range strings.Fields(string(left)) {
+		if out, err := exec.Command("ps", "-o", "stat=", "-p", id).Output(); err == nil && !strings.HasPrefix(string(out), "Z") {
+			t.Errorf("process %s is left: %s", id, out)
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ type Clock struct {
 
 	shared bool
 	manual *Manual // nil unless the time is set by a test
+	apart  *uint64 // of Apart: how often its work did something; guarded by manual.mu
 
 	held atomic.Int64 // of the monotonic clock: Trusted is false before it
 

@@ -25,7 +25,7 @@ type Manual struct {
 	idle     chan struct{} // closed when nothing is busy; nil if nobody waits for that
 	waits    map[*manualWait]struct{}
 	begun    uint64 // waits so far
-	acted    uint64 // how often background work did something; see Waiting.Seen
+	acted    uint64 // how often background work did something, without that of clocks apart; see Waiting.Seen
 	moving   bool
 	running  bool // unless moving
 	failures []error
@@ -49,6 +49,7 @@ func (l *manualLine) now() time.Time {
 // manualWait is a goroutine that waits.
 type manualWait struct {
 	Waiting
+	on     *Clock
 	number uint64
 	since  time.Time
 	over   chan struct{} // closed when the wait is over; the goroutine is busy from then on
@@ -67,6 +68,36 @@ func Controlled(m *Manual) *Clock {
 	c := Given(m.Now)
 	c.manual = m
 	return c
+}
+
+// Apart returns a clock of the same time for the background work of a fork: no other database sees
+// what that does, so none looks for it. With hundreds of forks that work would be looked for by
+// each of them.
+func (c *Clock) Apart() *Clock {
+	if c.manual == nil {
+		return c
+	}
+	apart := Controlled(c.manual)
+	apart.apart = new(uint64)
+	return apart
+}
+
+// act notes that work on a clock did something. The caller holds mu.
+func (m *Manual) act(on *Clock) {
+	if on.apart != nil {
+		*on.apart++
+		return
+	}
+	m.acted++
+}
+
+// actedFor returns a number that grows when something was done that work on a clock may look for.
+// The caller holds mu.
+func (m *Manual) actedFor(on *Clock) uint64 {
+	if on.apart != nil {
+		return m.acted + *on.apart
+	}
+	return m.acted
 }
 
 // Now returns the time.
@@ -186,7 +217,7 @@ func (m *Manual) pass(ctx context.Context, to time.Time) error {
 			m.set(at)
 			if _, waits := m.waits[w]; waits {
 				if !w.Quiet {
-					m.acted++
+					m.act(w.on)
 				}
 				m.end(w)
 			}
@@ -230,7 +261,7 @@ func (m *Manual) poll() bool {
 	defer m.mu.Unlock()
 	var first *manualWait
 	for w := range m.waits {
-		if w.Polls && w.Seen < m.acted && (first == nil || w.number < first.number) {
+		if w.Polls && w.Seen < m.actedFor(w.on) && (first == nil || w.number < first.number) {
 			first = w
 		}
 	}
@@ -257,10 +288,12 @@ func (m *Manual) next(ctx context.Context, to time.Time) (first *manualWait, at 
 		ends := w.since.Add(w.For)
 		if w.Due != nil {
 			due, ok, err := w.Due(ctx)
-			if err != nil {
+			switch {
+			case err != nil && !m.stillWaits(w): // its database was closed meanwhile
+				continue
+			case err != nil:
 				return nil, at, begun, err
-			}
-			if !ok || due.After(to) {
+			case !ok || due.After(to):
 				continue
 			}
 			if late := due.Sub(ends); late > 0 {
@@ -272,6 +305,14 @@ func (m *Manual) next(ctx context.Context, to time.Time) (first *manualWait, at 
 		}
 	}
 	return first, at, begun, nil
+}
+
+// stillWaits reports whether a wait has not ended.
+func (m *Manual) stillWaits(w *manualWait) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, waits := m.waits[w]
+	return waits
 }
 
 // end ends a wait. The caller holds mu.
@@ -307,25 +348,25 @@ func (m *Manual) releaseLocked() {
 }
 
 // wait lets a busy goroutine wait. It is busy again afterwards.
-func (m *Manual) wait(ctx context.Context, o Waiting) {
+func (m *Manual) wait(ctx context.Context, on *Clock, o Waiting) {
 	if o.For <= 0 || ctx.Err() != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !o.Quiet {
-			m.acted++
+			m.act(on)
 		}
 		return
 	}
 	m.mu.Lock()
 	select {
 	case <-o.Wake.channel():
-		m.acted++
+		m.act(on)
 		m.mu.Unlock()
 		return
 	default:
 	}
 	m.begun++
-	w := &manualWait{Waiting: o, number: m.begun, since: m.Now(), over: make(chan struct{})}
+	w := &manualWait{Waiting: o, on: on, number: m.begun, since: m.Now(), over: make(chan struct{})}
 	m.waits[w] = struct{}{}
 	m.releaseLocked()
 	m.arm()
@@ -361,7 +402,7 @@ func (m *Manual) signal(wake *Wake) {
 		}
 	}
 	if first != nil {
-		m.acted++
+		m.act(first.on)
 		m.end(first)
 		return
 	}

@@ -148,6 +148,56 @@ func TestAdvancePolls(t *testing.T) {
 	})
 }
 
+// Work of a fork is not looked for by its base and by other forks, which looks for its own. What the base
+// does, forks look for.
+func TestAdvanceApart(t *testing.T) {
+	base := newManualWork(t)
+	var polled [3]int
+	for i, on := range []*clock.Clock{base.on, base.on.Apart(), base.on.Apart()} {
+		w := &manualWork{manual: base.manual, on: on, ctx: base.ctx}
+		t.Cleanup(w.work.Wait)
+		w.loop(clock.Waiting{For: time.Hour, Polls: true}, func() { polled[i]++ })
+		if i == 1 {
+			wake := on.NewWake()
+			w.loop(clock.Waiting{For: 2 * time.Second}, wake.Signal)
+			w.loop(clock.Waiting{For: math.MaxInt64, Wake: wake}, func() {})
+		}
+	}
+	advance := func(want ...int) {
+		t.Helper()
+		if err := base.manual.Advance(t.Context(), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(polled[:], want) {
+			t.Errorf("they have polled %v times, want %v", polled, want)
+		}
+	}
+	advance(1, 3, 1)
+	base.loop(clock.Waiting{For: 4 * time.Second}, func() {})
+	advance(3, 3+5, 3)
+}
+
+// A database that is closed while the time is moved is not asked any more what is due.
+func TestAdvanceWhileWorkEnds(t *testing.T) {
+	w := newManualWork(t)
+	ctx, stop := context.WithCancel(w.ctx)
+	ending := &manualWork{manual: w.manual, on: w.on, ctx: ctx}
+	fault := errors.New("storage is closed")
+	ending.loop(clock.Waiting{For: time.Second, Due: func(context.Context) (time.Time, bool, error) {
+		stop()
+		ending.work.Wait()
+		return time.Time{}, false, fault
+	}}, func() {})
+	w.loop(clock.Waiting{For: time.Minute}, func() { w.did("other") })
+	if err := w.manual.Advance(t.Context(), time.Minute); err != nil || w.list() != "other at 1m0s" {
+		t.Errorf("%v, was done: %s", err, w.list())
+	}
+	w.loop(clock.Waiting{For: time.Second, Due: func(context.Context) (time.Time, bool, error) { return time.Time{}, false, fault }}, func() {})
+	if err := w.manual.Advance(t.Context(), time.Minute); !errors.Is(err, fault) {
+		t.Errorf("the error of a database that is open: %v", err)
+	}
+}
+
 // A wake that is signalled before Advance, or by other work, is work that Advance waits for.
 func TestAdvanceWaitsForWakes(t *testing.T) {
 	for range 200 {

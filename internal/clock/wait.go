@@ -35,7 +35,7 @@ type Waiting struct {
 // that of a Manual. A nil Clock is the system's.
 func (c *Clock) Wait(ctx context.Context, w Waiting) {
 	if c != nil && c.manual != nil {
-		c.manual.wait(ctx, w)
+		c.manual.wait(ctx, c, w)
 		return
 	}
 	if w.For <= 0 {
@@ -66,15 +66,15 @@ func (c *Clock) End() {
 	}
 }
 
-// Acted returns a number that grows when background work does something. It is 0 without a
-// Manual.
+// Acted returns a number that grows when background work does something that work on this clock
+// may look for. It is 0 without a Manual.
 func (c *Clock) Acted() uint64 {
 	if c == nil || c.manual == nil {
 		return 0
 	}
 	c.manual.mu.Lock()
 	defer c.manual.mu.Unlock()
-	return c.manual.acted
+	return c.manual.actedFor(c)
 }
 
 // Fail says that background work has failed, which Manual.Advance returns.
@@ -113,23 +113,19 @@ func (c *Clock) Parallel(all ...func()) {
 
 // Wake ends a wait. A signal that is sent while nobody waits ends the next wait.
 type Wake struct {
-	c      chan struct{}
-	manual *Manual
+	c  chan struct{}
+	on *Clock
 }
 
 // NewWake returns a Wake without a signal, for waits on a clock. A nil Clock is the system's.
 func (c *Clock) NewWake() *Wake {
-	w := &Wake{c: make(chan struct{}, 1)}
-	if c != nil {
-		w.manual = c.manual
-	}
-	return w
+	return &Wake{c: make(chan struct{}, 1), on: c}
 }
 
 // Signal ends the wait of one goroutine.
 func (w *Wake) Signal() {
-	if w.manual != nil {
-		w.manual.signal(w)
+	if w.on != nil && w.on.manual != nil {
+		w.on.manual.signal(w)
 		return
 	}
 	select {

@@ -49,6 +49,10 @@ faults:
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"an empty file", "", "f.yaml: the file is empty"},
+		{"only comments", "# faults:\n# none yet\n", "f.yaml: the file is empty"},
+		{"a delay without a unit", "faults:\n  - fault: latency\n    delay: 5\n", `f.yaml:3:12: delay "5" must be a duration such as 300ms or 2s`},
+		{"a lag in words", "faults: [{fault: stale-read, lag: soon}]", `f.yaml:1:35: lag "soon" must be a duration such as 300ms or 2s`},
+		{"a time that is too long", "faults:\n  - {fault: latency, until: 99999999999h}\n", `f.yaml:2:29: until "99999999999h" must be a duration such as 300ms or 2s`},
 		{"an unknown member", "faults:\n  - {fault: throttle, tabel: x}\n", "f.yaml:2:23: unknown field"},
 		{"an unknown member of the file", "fault: throttle\n", "f.yaml:1:1: unknown field"},
 		{"an unknown fault", "faults:\n  - fault: throtle\n", `f.yaml:2:12: fault "throtle" is not a fault; the faults are conflict,`},
@@ -280,6 +284,23 @@ func TestLogIsBounded(t *testing.T) {
 }
 
 // Requests are counted in bounded memory, whatever their keys and tables are.
+// A fault of a request that began before the plan was replaced is not in the log of the new one.
+func TestLogBeginsAgain(t *testing.T) {
+	in := New(func() time.Duration { return 0 })
+	plan := Plan{Rules: []Rule{{Fault: LostAnswer}}}
+	in.Set(plan)
+	before := in.Decide(Request{Operation: "PutItem", Tables: []string{"Orders"}})
+	in.Set(plan)
+	before.Note(LostAnswer, "late")
+	if found, total := in.Log(0, Kept); total != 0 || len(found) != 0 {
+		t.Errorf("the log has %+v", found)
+	}
+	in.Decide(Request{Operation: "PutItem", Tables: []string{"Orders"}}).Note(LostAnswer, "")
+	if _, total := in.Log(0, Kept); total != 1 {
+		t.Errorf("%d faults were injected by the new plan, want 1", total)
+	}
+}
+
 func TestSeenIsBounded(t *testing.T) {
 	in, _ := newInjector(Plan{Consecutive: 1, Rules: []Rule{{Fault: Throttle}}})
 	for i := range maxSeen + maxByOperation {

@@ -53,6 +53,7 @@ type Injector struct {
 
 	mu       sync.Mutex
 	plan     Plan
+	set      uint64 // how often the plan was set
 	since    time.Duration
 	given    []int                // how often each rule was applied
 	seen     map[uint64]*requests // by their id
@@ -85,6 +86,7 @@ func (in *Injector) Set(p Plan) {
 	p.Rules = rules
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.set++
 	in.plan, in.since, in.given = p, in.elapsed(), make([]int, len(rules))
 	in.seen, in.further, in.transact = make(map[uint64]*requests), requests{}, make(map[string]bool)
 	in.log, in.injected = nil, 0
@@ -126,6 +128,7 @@ const Kept = maxKept
 // Decision is what is injected into one request. A nil Decision is nothing.
 type Decision struct {
 	in      *Injector
+	set     uint64 // of the plan
 	request Request
 	id      uint64
 	number  int // of the request among those with its id
@@ -171,7 +174,7 @@ func (in *Injector) Decide(r Request) *Decision {
 			continue
 		}
 		if d == nil {
-			d = &Decision{in: in, request: r, id: id, number: of.count, seed: in.plan.Seed}
+			d = &Decision{in: in, set: in.set, request: r, id: id, number: of.count, seed: in.plan.Seed}
 		}
 		in.given[i]++
 		rejected = rejected || k.rejects
@@ -261,11 +264,15 @@ func (d *Decision) Pick(f Fault, n int) int {
 	return int(mix(d.seed, word, d.id, uint64(d.number)) % uint64(max(1, n)))
 }
 
-// Note records that a fault was injected. A fault is recorded once for each request.
+// Note records that a fault was injected. A fault is recorded once for each request, and not if the
+// plan was replaced meanwhile: its log is gone.
 func (d *Decision) Note(f Fault, detail string) {
 	in := d.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if d.set != in.set {
+		return
+	}
 	for i := range d.chosen {
 		c := &d.chosen[i]
 		if c.Fault != f || c.noted {

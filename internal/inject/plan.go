@@ -212,17 +212,17 @@ func Parse(name string, text []byte) (*Plan, error) {
 			return nil, at(refs.first.GetToken(), errors.New("anchors and aliases are not allowed"))
 		}
 	}
-	p := new(Plan)
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(p); err != nil {
-		if len(bytes.TrimSpace(text)) == 0 {
-			return nil, fmt.Errorf("%s: the file is empty; it must have a list of faults", name)
-		}
-		return nil, reworded(err)
-	}
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+	if !hasContent(file) {
 		return nil, fmt.Errorf("%s: the file is empty; it must have a list of faults", name)
 	}
 	members := membersOf(file.Docs[0].Body)
+	if t, err := checkDurations(members); err != nil {
+		return nil, at(t, err)
+	}
+	p := new(Plan)
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(p); err != nil {
+		return nil, reworded(err)
+	}
 	if member, err := p.check(); err != nil {
 		return nil, at(tokenOf(members, member, file.Docs[0].Body), fmt.Errorf("%s %w", member, err))
 	}
@@ -242,6 +242,40 @@ func Parse(name string, text []byte) (*Plan, error) {
 		return nil, at(tokenOf(membersOf(rule), member, rule), fmt.Errorf("%s %w", member, err))
 	}
 	return p, nil
+}
+
+// hasContent reports whether a file has more than comments.
+func hasContent(file *ast.File) bool {
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return false
+	}
+	_, comments := file.Docs[0].Body.(*ast.CommentGroupNode)
+	return !comments
+}
+
+// checkDurations checks the times of rules, since the errors of the decoder have no position and name types of
+// Go. It returns where the first one is that is not valid.
+func checkDurations(members []*ast.MappingValueNode) (*token.Token, error) {
+	list, _ := valueOf(members, "faults").(*ast.SequenceNode)
+	if list == nil {
+		return nil, nil
+	}
+	for _, rule := range list.Values {
+		for _, m := range membersOf(rule) {
+			name := m.Key.GetToken().Value
+			if !slices.Contains([]string{"from", "until", "delay", "lag"}, name) {
+				continue
+			}
+			switch m.Value.(type) {
+			case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+				given := m.Value.GetToken()
+				if _, err := time.ParseDuration(given.Value); err != nil {
+					return given, fmt.Errorf("%s %.40q must be a duration such as 300ms or 2s", name, given.Value)
+				}
+			}
+		}
+	}
+	return nil, nil
 }
 
 // maxNesting is how deep a plan may be nested; one that is valid has three levels. The parser of YAML has
