@@ -10,6 +10,7 @@ RACE     := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # The cluster that cluster/rig starts.
 TEST_TIKV := tikv://127.0.0.1:2379,127.0.0.1:2479,127.0.0.1:2579?quirks=unistore
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.16.0
 VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 TESTSUM    := $(GO) run gotest.tools/gotestsum@v1.13.0
 # TEST runs go test. It leaves the skipped tests to the summary at the end of make test, and what go vet finds to make vet.
@@ -165,18 +166,34 @@ APPS := taskqueue downloads goals documents
 apps: build ## build bin/stator and the four applications, as static binaries
 	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/ $(APPS:%=./%/cmd/...)
 
-.PHONY: image images
-image: # write the files of the image of PROGRAM to OUT (apps/deploy/Dockerfile)
+.PHONY: image stator-image certificates images
+image: certificates # write the files of the image of an application, PROGRAM, to OUT (apps/deploy/Dockerfile)
 	mkdir -p $(OUT)/data
-	cp $(CERTIFICATES) $(OUT)/ca-certificates.crt
-	cd $(if $(filter stator,$(PROGRAM)),.,apps) && CGO_ENABLED=0 $(GO) build -trimpath -o $(OUT)/program ./$(if $(filter stator,$(PROGRAM)),,$(PROGRAM)/)cmd/$(PROGRAM)
+	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o $(OUT)/program ./$(PROGRAM)/cmd/$(PROGRAM)
+
+stator-image: certificates # write the files of the image of stator to OUT, for the platforms of IMAGE_PLATFORMS (packages/deploy/Dockerfile)
+	set -e; for p in $(IMAGE_PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags '-s -w' -o $(OUT)/$$p/stator ./cmd/stator; \
+	done
+
+certificates: # write the certificates of public authorities to OUT, for an image
+	mkdir -p $(OUT) && cp $(CERTIFICATES) $(OUT)/ca-certificates.crt
 
 # The certificates of public authorities, where Debian has them.
 CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
-IMAGE_BUILD  ?= buildah build --isolation chroot
+# Only images in the format of Docker have health checks.
+IMAGE_BUILD  ?= buildah build --isolation chroot --format docker
+IMAGE_PLATFORMS := linux/amd64 linux/arm64
+STATOR_IMAGE  = $(IMAGE_BUILD) -f packages/deploy/Dockerfile --build-arg FILES=made
 
 images: ## build the images of stator and the applications without a network, and test them; IMAGE_BUILD='docker build' to use Docker
-	set -e; for p in stator $(APPS); do \
+	rm -rf bin/images
+	$(MAKE) -s stator-image OUT=$(CURDIR)/bin/images/stator
+	set -e; host=$$($(GO) env GOARCH); for p in $(IMAGE_PLATFORMS); do \
+		$(STATOR_IMAGE) --platform $$p --target stator -t stator/stator-$${p#*/} $$(test $${p#*/} != $$host || echo -t stator/stator) bin/images/stator; \
+	done; \
+	$(STATOR_IMAGE) --platform linux/$$host --target local -t stator/local bin/images/stator
+	set -e; for p in $(APPS); do \
 		$(MAKE) -s image PROGRAM=$$p OUT=$(CURDIR)/bin/images/$$p; \
 		$(IMAGE_BUILD) -f apps/deploy/Dockerfile --target program --build-arg FILES=made --build-arg PROGRAM=$$p -t stator/$$p bin/images/$$p; \
 	done
@@ -187,10 +204,16 @@ chaos: build ## run the check of each application, or of APP, with the injected 
 	cd apps && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/chaos ./internal/chaos
 	cd bin && set -e; for a in $(or $(APP),$(APPS)); do echo "== $$a"; timeout $(or $(DURATION),30m) ./stator chaos --check "./chaos $$a" --seeds $(or $(SEEDS),20) --first-seed $(or $(SEED),1) --out chaos-$$a.yaml; done
 
-.PHONY: release-dry-run packages-test
+.PHONY: release-dry-run release-check release-snapshot packages-test
 VERSION ?= 0.0.0
 release-dry-run: ## build all artefacts of a release in bin/release: archives, npm packages, wheels, jars, checksums; VERSION=1.2.3 names it
 	cd packages/build && $(GO) run . --version $(VERSION) --root ../.. --out ../../bin/release
+
+release-check: ## check .goreleaser.yaml; downloads and compiles GoReleaser
+	$(GO) run $(GORELEASER) check
+
+release-snapshot: ## make what GoReleaser makes of a release in bin/dist, without signatures and images; ARGS=--single-target makes it for this machine only
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=sign,docker $(ARGS)
 
 packages-test: ## install the npm packages, the wheel and the jars in empty projects, and run their tests and those of two ordinary projects
 	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 15m ./...

@@ -7,13 +7,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/process"
 )
 
 // accessFlags say who may send requests to a server, and how connections are protected.
@@ -252,8 +251,9 @@ func (t *tlsFiles) load(log *slog.Logger) error {
 			c.ClientCAs.AddCert(one)
 		}
 	}
-	if mode, open := readableByOthers(t.key); open {
-		log.Warn("other users can read the private key of --tls-key, or change it: run chmod 600", "file", t.key, "mode", fmt.Sprintf("%04o", mode))
+	// Some systems that provide private keys do not allow another mode, so that this is no error.
+	if info, err := os.Stat(t.key); err == nil && process.Exposed(info) {
+		log.Warn("other users can read the private key of --tls-key, or change it: run chmod 600", "file", t.key, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 	if until := cert.Leaf.NotAfter; time.Until(until) < expiryWarning {
 		log.Warn("the TLS certificate expires soon, or has expired: replace it and send SIGHUP", "file", t.cert, "expires", until)
@@ -302,17 +302,6 @@ func parseCertificates(file string, text []byte) (all []*x509.Certificate, err e
 		line += bytes.Count(part, []byte("\n"))
 	}
 	return all, nil
-}
-
-// readableByOthers reports whether group or others may read or write a file. Some systems that
-// provide private keys do not allow another mode, so that this is no error.
-func readableByOthers(path string) (mode fs.FileMode, open bool) {
-	info, err := os.Stat(path)
-	if err != nil || runtime.GOOS == "windows" { // which has no such modes
-		return 0, false
-	}
-	mode = info.Mode().Perm()
-	return mode, mode&0o066 != 0
 }
 
 // expiryWarning is how long before its end a certificate is reported.

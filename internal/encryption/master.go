@@ -23,6 +23,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/stator-db/stator/internal/process"
 )
 
 // KeyBytes is the size of master keys and data keys.
@@ -113,7 +115,7 @@ func readKeyFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+	if info.Mode().IsRegular() && process.Exposed(info) {
 		return nil, fmt.Errorf("other users can access the file %s, whose mode is %04o: change that with chmod 600", path, info.Mode().Perm())
 	}
 	return io.ReadAll(io.LimitReader(f, maxKeyText))

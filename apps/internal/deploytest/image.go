@@ -2,8 +2,12 @@ package deploytest
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,13 +18,26 @@ import (
 // Image is a container of an image that `make images` has built. Its files are its own; its
 // network is that of the test.
 type Image struct {
-	t    *testing.T
-	name string // of the container
+	Config       ImageConfig
+	Architecture string
+
+	t       *testing.T
+	name    string   // of the container
+	network []string // command that runs another one in the network of OwnNetwork
+	options []string // of buildah run
 }
 
-// NewImage returns a container of the image of a program. It skips the test where there is
-// no buildah, and without IMAGES=1, which `make images` sets after it has built them.
-func NewImage(t *testing.T, program string) *Image {
+// ImageConfig is what is tested of an image's configuration.
+type ImageConfig struct {
+	User, WorkingDir      string
+	Entrypoint, Cmd       []string
+	Volumes, ExposedPorts map[string]struct{}
+	Healthcheck           struct{ Test []string }
+}
+
+// NewImage returns a container of an image. It skips the test where there is no buildah, and
+// without IMAGES=1, which `make images` sets after it has built them.
+func NewImage(t *testing.T, image string) *Image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Skip("there is no buildah")
@@ -29,8 +46,18 @@ func NewImage(t *testing.T, program string) *Image {
 		t.Skip("`make images` builds the images and runs this test")
 	}
 	i := &Image{t: t}
-	i.name = i.buildah("from", "--pull-never", "localhost/stator/"+program)
+	i.name = i.buildah("from", "--pull-never", "localhost/stator/"+image)
 	t.Cleanup(func() { i.buildah("rm", i.name) })
+	var all struct {
+		Docker struct {
+			Architecture string
+			Config       ImageConfig
+		}
+	}
+	if err := json.Unmarshal([]byte(i.buildah("inspect", i.name)), &all); err != nil {
+		t.Fatal(err)
+	}
+	i.Config, i.Architecture = all.Docker.Config, all.Docker.Architecture
 	return i
 }
 
@@ -46,28 +73,83 @@ func (i *Image) buildah(args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// Inspect returns a part of the image's configuration, by a Go template.
-func (i *Image) Inspect(template string) string {
-	i.t.Helper()
-	return i.buildah("inspect", "--format", template, i.name)
-}
-
 // Root mounts the files of the container and returns the folder.
 func (i *Image) Root() string {
 	i.t.Helper()
 	return i.buildah("mount", i.name)
 }
 
+// OwnNetwork gives the container a network with a loopback interface only, in which all ports
+// are free. Without it the container has the network of the test.
+func (i *Image) OwnNetwork() {
+	i.t.Helper()
+	name := "stator-" + i.name
+	run(i.t, "ip", "netns", "add", name)
+	i.t.Cleanup(func() { run(i.t, "ip", "netns", "del", name) })
+	run(i.t, "ip", "-n", name, "link", "set", "lo", "up")
+	i.network = []string{"nsenter", "--net=/run/netns/" + name}
+}
+
+// Mount makes a folder of this machine a folder of the container. It belongs to the user of the image; or,
+// with group, to root, and the group of the user may read its files, as those of a secret in Kubernetes.
+func (i *Image) Mount(folder, at string, group bool) {
+	i.t.Helper()
+	if group {
+		_, id, _ := strings.Cut(i.Config.User, ":")
+		run(i.t, "chown", "-R", "0:"+id, folder)
+		run(i.t, "chmod", "-R", "u=rX,g=rX,o=", folder)
+		at += ":ro"
+	} else {
+		run(i.t, "chown", "-R", i.Config.User, folder)
+	}
+	i.options = append(i.options, "--volume", folder+":"+at)
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+func (i *Image) exec(args ...string) *exec.Cmd {
+	all := append([]string{}, i.network...)
+	all = append(all, "buildah", "run", "--isolation", "chroot")
+	all = append(all, i.options...)
+	all = append(all, i.name, "--")
+	all = append(all, args...)
+	return exec.Command(all[0], all[1:]...)
+}
+
+// command is the entry point with arguments, which default to those of the image.
 func (i *Image) command(args []string) *exec.Cmd {
-	return exec.Command("buildah", append([]string{"run", "--isolation", "chroot", i.name, "--", "/program"}, args...)...)
+	if len(args) == 0 {
+		args = i.Config.Cmd
+	}
+	return i.exec(append(append([]string{}, i.Config.Entrypoint...), args...)...)
 }
 
 // Run runs the program to its end and returns what it prints.
 func (i *Image) Run(args ...string) string {
 	i.t.Helper()
-	out, err := i.command(args).CombinedOutput()
+	return i.output(i.command(args))
+}
+
+// Healthcheck runs the health check of the image.
+func (i *Image) Healthcheck() {
+	i.t.Helper()
+	test := i.Config.Healthcheck.Test
+	if len(test) < 2 || test[0] != "CMD" {
+		i.t.Fatalf("the health check of the image is %q", test)
+	}
+	i.output(i.exec(test[1:]...))
+}
+
+func (i *Image) output(c *exec.Cmd) string {
+	i.t.Helper()
+	out, err := c.CombinedOutput()
 	if err != nil {
-		i.t.Fatalf("%v in the image: %v: %s", args, err, out)
+		i.t.Fatalf("%v: %v: %s", c.Args, err, out)
 	}
 	return string(out)
 }
@@ -75,20 +157,29 @@ func (i *Image) Run(args ...string) string {
 // Start starts the program until the test ends, and returns what it prints.
 func (i *Image) Start(args ...string) *Output {
 	i.t.Helper()
-	c := i.command(args)
-	o := &Output{t: i.t}
+	return start(i.t, i.command(args))
+}
+
+// start starts a command until the test ends, and returns what it prints.
+func start(t *testing.T, c *exec.Cmd) *Output {
+	t.Helper()
+	o := &Output{t: t, command: c}
 	c.Stdout, c.Stderr = o, o
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
-		i.t.Fatal(err)
+		t.Fatal(err)
 	}
-	i.t.Cleanup(func() {
-		if err := syscall.Kill(-c.Process.Pid, syscall.SIGTERM); err != nil {
-			i.t.Errorf("stop %v: %v", args, err)
+	o.ended = make(chan error, 1)
+	go func() { o.ended <- c.Wait() }()
+	t.Cleanup(func() {
+		if !o.stopped {
+			if err := syscall.Kill(-c.Process.Pid, syscall.SIGTERM); err != nil {
+				t.Errorf("stop %v: %v", c.Args, err)
+			}
+			<-o.ended // it reports the signal
 		}
-		_ = c.Wait() // it reports the signal
-		if i.t.Failed() {
-			i.t.Logf("%v printed: %s", args, o.text.String())
+		if t.Failed() {
+			t.Logf("%v printed: %s", c.Args, o.text.String())
 		}
 	})
 	return o
@@ -96,9 +187,12 @@ func (i *Image) Start(args ...string) *Output {
 
 // Output is what a program prints.
 type Output struct {
-	t     *testing.T
-	mutex sync.Mutex
-	text  bytes.Buffer
+	t       *testing.T
+	command *exec.Cmd
+	ended   chan error // receives the result of the command
+	stopped bool       // before the end of the test
+	mutex   sync.Mutex
+	text    bytes.Buffer
 }
 
 func (o *Output) Write(b []byte) (int, error) {
@@ -119,9 +213,51 @@ func (o *Output) URL(after string) string {
 			return url
 		}
 		select {
-		case <-o.t.Context().Done():
-			o.t.Fatalf("it printed no %q", after)
+		case err := <-o.ended:
+			o.stopped = true
+			o.t.Fatalf("%v ended before it printed %q: %v", o.command.Args, after, err)
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// Process is the process of the program, which is the only one without a child of those that
+// the command has started.
+func (o *Output) Process() int {
+	o.t.Helper()
+	pid := o.command.Process.Pid
+	for {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // of each thread
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		var children []string
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			children = append(children, strings.Fields(string(text))...)
+		}
+		if len(children) == 0 {
+			return pid
+		}
+		if pid, err = strconv.Atoi(children[0]); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// Stop sends SIGTERM to the program, as an engine that stops its container does, and expects
+// the exit code 0.
+func (o *Output) Stop() {
+	o.t.Helper()
+	if err := syscall.Kill(o.Process(), syscall.SIGTERM); err != nil {
+		o.t.Fatal(err)
+	}
+	err := <-o.ended
+	o.stopped = true
+	if err != nil {
+		o.t.Errorf("%v ended with %v after SIGTERM", o.command.Args, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/stator-db/stator/internal/process"
 )
 
 // Read reads a file of keys. Its errors have the line and what is wrong, and no secret.
@@ -47,7 +48,7 @@ func readPrivate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMode(path, info.Mode()); err != nil {
+	if err := checkMode(path, info); err != nil {
 		return nil, err
 	}
 	if info.Size() > maxFile {
@@ -59,13 +60,13 @@ func readPrivate(path string) ([]byte, error) {
 // maxFile is the size of more keys than one server needs.
 const maxFile = 4 << 20
 
-// checkMode rejects a file that others may read or write. Windows has no such modes.
-func checkMode(path string, mode fs.FileMode) error {
-	if mode.IsDir() {
+// checkMode rejects a file that others may read or write.
+func checkMode(path string, info fs.FileInfo) error {
+	if info.IsDir() {
 		return fmt.Errorf("%s is a folder, but must be a file of keys", path)
 	}
-	if mode.Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%s has the mode %04o, so that other users can read or change its secrets\n        run: chmod 600 %s", path, mode.Perm(), path)
+	if process.Exposed(info) {
+		return fmt.Errorf("%s has the mode %04o, so that other users can read or change its secrets\n        run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	return nil
 }
