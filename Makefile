@@ -101,14 +101,14 @@ OTHERS      = $(LONGEST) $(filter-out $(LONGEST) $(SEQUENTIAL:%=github.com/stato
 unit:
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector" >&2)
 	rm -rf bin/tests bin/traffic && mkdir -p bin/tests
-	$(call TEST,all) $(if $(RACE),$(RACE) -skip '^($(SLOW))$$') -timeout 15m $(OTHERS)
-	$(call TEST,sequential) -timeout 15m $(SEQUENTIAL:%=./%)
+	$(call TEST,all) $(if $(RACE),$(RACE) -skip '^($(SLOW))$$') -timeout 30m $(OTHERS)
+	$(call TEST,sequential) -timeout 30m $(SEQUENTIAL:%=./%)
 	$(if $(RACE),$(call TEST,norace) -run '$(NO_RACE)' $(filter-out $(SEQUENTIAL:%=./%),$(NO_RACE_IN)))
 	cd bench && $(GO) vet ./... && $(call TEST,bench) ./...
 	cd differ && $(GO) vet ./... && $(call TEST,differ) ./...
 	cd apps && $(GO) vet ./...
-	$(if $(RACE),cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-race) $(RACE) -skip '^($(SLOW_APPS))$$' -count=1 -timeout 15m $(RACED_APPS:%=./%))
-	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 15m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
+	$(if $(RACE),cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-race) $(RACE) -skip '^($(SLOW_APPS))$$' -count=1 -timeout 30m $(RACED_APPS:%=./%))
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 30m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
 	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
 	$(MAKE) drift
 	$(MAKE) console-test
@@ -121,7 +121,7 @@ CONSOLE := internal/console/browser
 console-test: ## test the console in a browser; needs chromium, and npm for axe-core and the code in JavaScript
 	@if ! command -v chromium >/dev/null; then echo "chromium is not installed, so the console is not tested in a browser" >&2; exit 0; fi; \
 	if command -v npm >/dev/null && [ ! $(CONSOLE)/node_modules/.package-lock.json -nt $(CONSOLE)/package-lock.json ]; then (cd $(CONSOLE) && npm ci --silent --ignore-scripts --no-audit --no-fund) || echo "axe-core could not be installed with npm" >&2; fi; \
-	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 15m -parallel 4 ./...
+	cd $(CONSOLE) && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m -parallel 4 ./...
 
 console-screenshots: ## make the screenshots in docs/console
 	cd $(CONSOLE) && $(GO) test -count=1 -run Pages . -screenshots $(CURDIR)/docs/console
@@ -132,7 +132,7 @@ drift: build # compare the saved traffic of the applications' tests with their m
 
 traffic: ## run the tests of the applications, and compare their traffic with the models
 	rm -rf bin/traffic
-	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 15m $(APPS:%=./%/...)
+	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(GO) test -count=1 -timeout 30m $(APPS:%=./%/...)
 	$(MAKE) drift
 
 .PHONY: screenshots
@@ -216,8 +216,8 @@ release-snapshot: ## make what GoReleaser makes of a release in bin/dist, withou
 	$(GO) run $(GORELEASER) release --snapshot --clean --skip=sign,docker $(ARGS)
 
 packages-test: ## install the npm packages, the wheel and the jars in empty projects, and run their tests and those of two ordinary projects
-	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 15m ./...
-	cd packages/sidebyside && $(GO) vet ./... && $(call TEST,sidebyside) -count=1 -timeout 15m ./...
+	cd packages/build && $(GO) vet ./... && $(call TEST,packages) -count=1 -timeout 30m ./...
+	cd packages/sidebyside && $(GO) vet ./... && $(call TEST,sidebyside) -count=1 -timeout 30m ./...
 
 .PHONY: side-by-side
 side-by-side: ## run two projects, in JavaScript and in Python, against DynamoDB Local and against stator, and compare the times; needs npm, Java, boto3 and pytest-xdist
