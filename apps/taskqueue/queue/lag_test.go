@@ -83,3 +83,48 @@ func TestIteratorThatExpires(t *testing.T) {
 		}
 	})
 }
+
+// One of the shards cannot be opened at first. When all are followed, each change arrives once.
+func TestShardThatCannotBeOpened(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var opened atomic.Int32
+		streams := dynamodbstreams.New(w.home.Streams.Options(), func(o *dynamodbstreams.Options) {
+			o.APIOptions = append(slices.Clone(o.APIOptions), func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("closed", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					if _, ok := in.Parameters.(*dynamodbstreams.GetShardIteratorInput); ok && opened.Add(1) == 2 {
+						return middleware.InitializeOutput{}, middleware.Metadata{}, new(types.InternalServerError)
+					}
+					return next.HandleInitialize(ctx, in)
+				}), middleware.Before)
+			})
+		})
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		began := make(chan struct{})
+		var inserted atomic.Int32
+		follow := func() error {
+			tbl := &table.Table{DB: w.home.DB, Streams: streams}
+			return tbl.Follow(ctx, 50*time.Millisecond, func(context.Context) error { close(began); return nil }, table.Listener{
+				Task: func(task.Task) { inserted.Add(1) }, Event: func(string, task.Event) {}, Claim: func(table.Claim, bool) {},
+				Queue: func(task.Queue) {}, Slot: func(string, int, bool) {}, Batch: func(int) {},
+			})
+		}
+		if err := follow(); err == nil || opened.Load() != 2 {
+			w.Fatalf("after %d shards: %v", opened.Load(), err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- follow() }()
+		<-began
+		const tasks = 20
+		s := w.server(Options{})
+		for range tasks {
+			w.submit(s, "q", task.Submission{})
+		}
+		time.Sleep(5 * time.Second)
+		if n := inserted.Load(); n != tasks {
+			w.Errorf("%d tasks arrived, want %d", n, tasks)
+		}
+		cancel()
+		<-ended
+	})
+}

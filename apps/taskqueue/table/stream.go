@@ -44,17 +44,19 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	f := &follower{t: t, arn: arn, poll: poll, listener: l, group: group}
+	open := make(map[string]*string) // the iterators of the open shards
 	for _, s := range shards {
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
 			continue // closed: its changes are old
 		}
-		at, err := t.iterator(ctx, arn, *s.ShardId, types.ShardIteratorTypeLatest)
-		if err != nil {
+		if open[*s.ShardId], err = t.iterator(ctx, arn, *s.ShardId, types.ShardIteratorTypeLatest); err != nil {
 			return err
 		}
-		group.Go(func() error { return f.shard(ctx, *s.ShardId, at, false) })
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	f := &follower{t: t, arn: arn, poll: poll, listener: l, group: group}
+	for id, at := range open {
+		group.Go(func() error { return f.shard(ctx, id, at, false) })
 	}
 	group.Go(func() error { return begin(ctx) })
 	return group.Wait()
