@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,6 +82,54 @@ func TestIteratorThatExpires(t *testing.T) {
 				w.Fatalf("after an iterator has expired (%v): %v", expired.Load(), err)
 			}
 		}
+	})
+}
+
+// The shards that follow those that have ended are listed two minutes late, as DescribeStream may do. The server
+// follows them as soon as they are listed, and misses nothing that they have, whatever the indexes have.
+func TestShardsThatAreListedLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		until := time.Now().Add(4*time.Hour + 3*time.Minute)
+		var hidden atomic.Bool
+		old := make(map[string]bool) // those of the first list
+		var mutex sync.Mutex
+		streams := dynamodbstreams.New(w.home.Streams.Options(), func(o *dynamodbstreams.Options) {
+			o.APIOptions = append(slices.Clone(o.APIOptions), func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("late", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					out, meta, err := next.HandleInitialize(ctx, in)
+					listed, ok := out.Result.(*dynamodbstreams.DescribeStreamOutput)
+					if err != nil || !ok {
+						return out, meta, err
+					}
+					mutex.Lock()
+					defer mutex.Unlock()
+					first := len(old) == 0
+					listed.StreamDescription.Shards = slices.DeleteFunc(listed.StreamDescription.Shards, func(s types.Shard) bool {
+						if first {
+							old[*s.ShardId] = true
+						}
+						late := !old[*s.ShardId] && time.Now().Before(until)
+						hidden.Store(hidden.Load() || late)
+						return late
+					})
+					return out, meta, err
+				}), middleware.Before)
+			})
+		})
+		db := lagging(w.home.DB, time.Now().Add(24*time.Hour))
+		s, stop := w.start(Options{Table: &table.Table{DB: db, Streams: streams}, Poll: 5 * time.Second})
+		defer stop()
+		time.Sleep(4*time.Hour + time.Minute)
+		in := w.submit(s, "q", task.Submission{})
+		c, ok, err := s.Claim(w.Context(), "q", "w", span, 5*time.Minute)
+		if err != nil || !ok || c.ID != in.ID {
+			w.Fatalf("the claim is %v of %q, %v", ok, c.ID, err)
+		}
+		if !hidden.Load() {
+			w.Fatal("no shard was listed late")
+		}
+		w.good(s.Complete(w.Context(), c.ID, "w", c.Token, ""))
+		w.good(s.Healthy(w.Context()))
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,21 +45,24 @@ func (t *Table) Follow(ctx context.Context, poll time.Duration, begin func(conte
 	if err != nil {
 		return err
 	}
+	f := &follower{t: t, arn: arn, poll: poll, listener: l, ended: make(map[string]bool)}
 	open := make(map[string]*string) // the iterators of the open shards
 	for _, s := range shards {
-		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
-			continue // closed: its changes are old
+		f.ended[*s.ShardId] = s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil
+		if f.ended[*s.ShardId] {
+			continue // its changes are old
 		}
 		if open[*s.ShardId], err = t.iterator(ctx, arn, *s.ShardId, types.ShardIteratorTypeLatest); err != nil {
 			return err
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	f := &follower{t: t, arn: arn, poll: poll, listener: l, group: group}
+	f.group = group
 	for id, at := range open {
 		group.Go(func() error { return f.shard(ctx, id, at, false) })
 	}
 	group.Go(func() error { return begin(ctx) })
+	group.Go(func() error { return f.lookForShards(ctx) })
 	return group.Wait()
 }
 
@@ -69,9 +73,61 @@ type follower struct {
 	poll     time.Duration
 	listener Listener
 	group    *errgroup.Group
+
+	mutex sync.Mutex
+	ended map[string]bool // of each shard that was listed, whether it has been read to its end
 }
 
-// shard reads one shard to its end, and then its children. whole says that it is read from its beginning.
+// shardsEvery is how often the shards are listed, besides when one has ended: DescribeStream is eventually
+// consistent, so that its children, or one of them, may not be listed yet.
+const shardsEvery = 10 * time.Second
+
+// lookForShards lists the shards periodically.
+func (f *follower) lookForShards(ctx context.Context) error {
+	tick := time.NewTicker(shardsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		_ = f.newShards(ctx) // the next tick tries again, and reading the shards reports a stream that cannot be read
+	}
+}
+
+// newShards reads the shards that were not listed before, from their beginnings. One whose parent has not been read
+// to its end is left to the next call: the changes of a task are in the parent first.
+func (f *follower) newShards(ctx context.Context) error {
+	shards, err := f.t.shards(ctx, f.arn)
+	if err != nil {
+		return err
+	}
+	listed := make(map[string]bool)
+	for _, s := range shards {
+		listed[*s.ShardId] = true
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, s := range shards {
+		ended, known := f.ended[aws.ToString(s.ParentShardId)]
+		early := known && !ended || !known && listed[aws.ToString(s.ParentShardId)]
+		if _, known := f.ended[*s.ShardId]; known || early {
+			continue
+		}
+		f.ended[*s.ShardId] = false
+		f.group.Go(func() error {
+			at, err := f.t.iterator(ctx, f.arn, *s.ShardId, types.ShardIteratorTypeTrimHorizon)
+			if err != nil {
+				return err
+			}
+			return f.shard(ctx, *s.ShardId, at, true)
+		})
+	}
+	return nil
+}
+
+// shard reads one shard to its end, and then those that follow it. whole says that it is read from its beginning.
 func (f *follower) shard(ctx context.Context, id string, at *string, whole bool) error {
 	wait := f.poll
 	last := "" // the sequence number of the last record
@@ -112,21 +168,10 @@ func (f *follower) shard(ctx context.Context, id string, at *string, whole bool)
 		case <-time.After(wait):
 		}
 	}
-	shards, err := f.t.shards(ctx, f.arn)
-	if err != nil {
-		return err
-	}
-	for _, s := range shards {
-		if aws.ToString(s.ParentShardId) != id {
-			continue
-		}
-		at, err := f.t.iterator(ctx, f.arn, *s.ShardId, types.ShardIteratorTypeTrimHorizon)
-		if err != nil {
-			return err
-		}
-		f.group.Go(func() error { return f.shard(ctx, *s.ShardId, at, true) })
-	}
-	return nil
+	f.mutex.Lock()
+	f.ended[id] = true
+	f.mutex.Unlock()
+	return f.newShards(ctx)
 }
 
 // record reports one change. Its key says what kind of item it is.
