@@ -217,6 +217,7 @@ func (o *Options) check() error {
 
 func (s *System) open(ctx context.Context) (err error) {
 	o := s.o
+	o.Home.Log = o.Log
 	if s.Home, err = home.Open(ctx, o.Home); err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func Open(ctx context.Context, o Options) (*System, error) {
 		s.counts.changed()
 		s.live.Broadcast("changed")
 	})
-	o.Home.Model = ModelOf(o.Environment)
+	o.Home.Model, o.Home.Log = ModelOf(o.Environment), o.Log
 	h, err := home.Open(ctx, o.Home)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type Options struct {
 	Guard *Guard
 
 	Model []byte           // the text of the application's *.model.yaml
-	Log   *slog.Logger     // log of the embedded stator; nil disables logging
+	Log   *slog.Logger     // reports how tables differ, and warnings of the embedded stator
 	Now   func() time.Time // clock of the embedded stator; defaults to time.Now
 }
 
@@ -163,7 +163,7 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	if o.Data != "" {
 		stator.SpareThreads()
 	}
-	opened := stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: o.Log, Now: o.Now}
+	opened := stator.Options{Dir: o.Data, CacheBytes: o.CacheBytes, Log: quiet(o.Log), Now: o.Now}
 	if o.Guard != nil {
 		opened.Access = o.Guard.Access
 	}
@@ -184,6 +184,22 @@ func (h *Home) settings(ctx context.Context, o Options) (aws.Config, error) {
 	guarded.Credentials = o.Guard.Application
 	return guarded, nil
 }
+
+// quiet drops messages of the embedded stator below the level of warnings, unless those for debugging are wanted.
+func quiet(log *slog.Logger) *slog.Logger {
+	if log == nil || log.Enabled(context.Background(), slog.LevelDebug) {
+		return log
+	}
+	return slog.New(warnings{log.Handler()})
+}
+
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
+func (w warnings) WithGroup(name string) slog.Handler   { return warnings{w.Handler.WithGroup(name)} }
 
 // inProcess is the URL of the embedded stator, which needs no network.
 const inProcess = "http://stator.invalid"

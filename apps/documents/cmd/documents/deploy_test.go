@@ -3,7 +3,13 @@ package main
 import (
 	"testing"
 
+	"github.com/stator-db/stator/apps/documents"
 	"github.com/stator-db/stator/apps/internal/deploytest"
 )
 
 func TestDeploy(t *testing.T) { deploytest.Check(t, "../..", root) }
+
+// The server leaves tables as an operator has set them, and each line of its log is JSON.
+func TestStarts(t *testing.T) {
+	deploytest.Starts(t, documents.Model, root, `"msg":"ready"`, "serve", "--listen", "127.0.0.1:0", "--bucket", t.TempDir())
+}

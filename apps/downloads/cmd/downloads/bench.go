@@ -31,7 +31,7 @@ func bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure both ways to check a batch, by its size", Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t.options.Model, t.options.LookOnly = downloads.Model, false
+			t.options.Model, t.options.LookOnly, t.options.Log = downloads.Model, false, command.Logger(cmd)
 			h, err := home.Open(cmd.Context(), t.options)
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/goals/stream"
 	"github.com/stator-db/stator/apps/internal/deploytest"
@@ -88,4 +89,9 @@ func TestConsumerImage(t *testing.T) {
 		}
 		written = string(text)
 	}
+}
+
+// The server leaves tables as an operator has set them, and each line of its log is JSON.
+func TestStarts(t *testing.T) {
+	deploytest.Starts(t, goals.Model, root, `"msg":"serving"`, "serve", "--listen", "127.0.0.1:0", "--without-stream", "--bucket", "file://"+t.TempDir())
 }

@@ -59,7 +59,7 @@ func (p *parts) loadFlags(f *pflag.FlagSet) {
 func (p *parts) openTables(ctx context.Context, log *slog.Logger) (*home.Home, error) {
 	p.data = p.home.Data
 	o := p.home
-	o.Model, o.Log = goals.Model, quiet(log)
+	o.Model, o.Log = goals.Model, log
 	if o.Data != "" {
 		if err := os.MkdirAll(o.Data, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of --data: %w", err)
@@ -68,17 +68,6 @@ func (p *parts) openTables(ctx context.Context, log *slog.Logger) (*home.Home, e
 	}
 	return home.Open(ctx, o)
 }
-
-// quiet drops messages of the embedded stator below the level of warnings.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
-
-type warnings struct{ slog.Handler }
-
-func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
-}
-func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
-func (w warnings) WithGroup(name string) slog.Handler   { return warnings{w.Handler.WithGroup(name)} }
 
 func (p *parts) openRules(ctx context.Context) (*rules.Source, error) {
 	where := p.rules
