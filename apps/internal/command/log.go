@@ -31,7 +31,16 @@ func Logger(cmd *cobra.Command) *slog.Logger {
 	_ = level.UnmarshalText([]byte(text)) // it was checked
 	options := &slog.HandlerOptions{Level: level}
 	if asJSON, _ := cmd.Flags().GetBool("log-json"); asJSON {
+		options.ReplaceAttr = durations
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))
+}
+
+// durations writes durations as the API does, such as "1m30s", instead of in nanoseconds.
+func durations(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -17,7 +18,7 @@ func TestLog(t *testing.T) {
 		LogFlags(root)
 		root.AddCommand(&cobra.Command{Use: "work", RunE: func(cmd *cobra.Command, _ []string) error {
 			Logger(cmd).Debug("small")
-			Logger(cmd).Info("large", "n", 1)
+			Logger(cmd).Info("large", "n", 1, "lease", 90*time.Second)
 			return nil
 		}})
 		return Run(t.Context(), root, strings.Fields(args)), b.String()
@@ -33,10 +34,11 @@ func TestLog(t *testing.T) {
 	}
 	code, out := run("work --log-json")
 	var line struct {
-		Msg string
-		N   int
+		Msg   string
+		N     int
+		Lease string
 	}
-	if err := json.Unmarshal([]byte(out), &line); err != nil || code != Done || line.Msg != "large" || line.N != 1 {
+	if err := json.Unmarshal([]byte(out), &line); err != nil || code != Done || line.Msg != "large" || line.N != 1 || line.Lease != "1m30s" {
 		t.Errorf("exit code %d, the log is %q, %v", code, out, err)
 	}
 	if code, out := run("work --log loud"); code != WrongUsage || !strings.Contains(out, `--log is "loud"`) {
