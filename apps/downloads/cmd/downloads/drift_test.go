@@ -16,6 +16,7 @@ import (
 	"github.com/stator-db/stator/apps/downloads/seal"
 	upstreamstand "github.com/stator-db/stator/apps/downloads/upstream/stand"
 	"github.com/stator-db/stator/apps/internal/command"
+	"github.com/stator-db/stator/apps/internal/hometest"
 )
 
 // The model has the requests that the program sends, all of them, and their units: after
@@ -36,6 +37,19 @@ func TestDrift(t *testing.T) {
 	out, err := exec.Command(stator, "model", "drift", "../../downloads.model.yaml", "--endpoint", endpoint).CombinedOutput()
 	if err != nil {
 		t.Errorf("the traffic differs from the model: %v\n%s", err, out)
+	}
+}
+
+// The requests of the benchmark are those of the model: make drift compares them. A batch has
+// the ten files of the document's day.
+func TestTrafficOfBench(t *testing.T) {
+	h := hometest.Start(t, downloads.Model)
+	l, err := measure(t.Context(), h.DB, 10, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.GetUnits != 10 || l.LeftUnits != 1 || l.WholeUnits == 0 {
+		t.Errorf("the units are %+v", l)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -74,6 +75,11 @@ func measure(ctx context.Context, folder string, customers, events int, log *slo
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, tables.Close()) }()
+	return p.measure(ctx, tables.DB, customers, events, log)
+}
+
+// measure is measure with open tables.
+func (p *parts) measure(ctx context.Context, db *dynamodb.Client, customers, events int, log *slog.Logger) (took []time.Duration, units float64, err error) {
 	source, err := p.openRules(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -98,11 +104,11 @@ func measure(ctx context.Context, folder string, customers, events int, log *slo
 	if _, err := gold.Generate(ctx, bucket, plan); err != nil {
 		return nil, 0, err
 	}
-	_, err = batch.Run(ctx, batch.Options{Day: plan.Day, Bucket: bucket, State: state, Rules: source, DB: tables.DB, Work: filepath.Join(folder, "work"), Log: log, Now: now, Readers: 2, Writers: 8, VanishPercent: 100})
+	_, err = batch.Run(ctx, batch.Options{Day: plan.Day, Bucket: bucket, State: state, Rules: source, DB: db, Work: filepath.Join(p.data, "work"), Log: log, Now: now, Readers: 2, Writers: 8, VanishPercent: 100})
 	if err != nil {
 		return nil, 0, err
 	}
-	server := &api.Server{Tables: &goals.Tables{DB: tables.DB, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
+	server := &api.Server{Tables: &goals.Tables{DB: db, Now: now}, Live: &api.Live{Poll: poll}, Log: log}
 	metrics := prometheus.NewRegistry()
 	front := httptest.NewUnstartedServer(server.Handler(metrics))
 	if front.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/apps/goals"
 	"github.com/stator-db/stator/apps/goals/gold"
 	"github.com/stator-db/stator/apps/internal/hometest"
 )
@@ -79,5 +81,14 @@ func TestWrongUsage(t *testing.T) {
 	}
 	if code := run(t.Context(), []string{"serve", "--listen", "0.0.0.0:0"}); code != 1 {
 		t.Errorf("goals serve on all addresses ends with %d, want 1", code)
+	}
+}
+
+// The requests of the benchmark are those of the model: make drift compares them.
+func TestTrafficOfBench(t *testing.T) {
+	p := &parts{data: t.TempDir()}
+	took, units, err := p.measure(t.Context(), hometest.Start(t, goals.Model).DB, 20, 30, slog.New(slog.DiscardHandler))
+	if err != nil || len(took) != 30 || units != 1 {
+		t.Errorf("%d events, %.2f units a request, %v", len(took), units, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/apps/internal/hometest"
+	"github.com/stator-db/stator/apps/taskqueue"
 	"github.com/stator-db/stator/apps/taskqueue/client"
 	"github.com/stator-db/stator/apps/taskqueue/task"
 )
@@ -521,6 +523,33 @@ func TestNothingOutlivesAWorker(t *testing.T) {
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// The requests of the benchmark are those of the model: make drift compares them.
+func TestTrafficOfBench(t *testing.T) {
+	h := hometest.Start(t, taskqueue.Model)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	started, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- new(serving).over(ctx, h, listener, slog.New(slog.DiscardHandler), func(string, string) { close(started) })
+	}()
+	select {
+	case <-started:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	o := benching{server: "http://" + listener.Addr().String(), queue: "bench", rate: 20, span: time.Second, ceiling: 300 * time.Millisecond, workers: 4, payload: 300, submitter: 2}
+	if err := o.run(t.Context(), io.Discard); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestBench(t *testing.T) {
