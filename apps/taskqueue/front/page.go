@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return id
 	},
-	"clock":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
+	"clock":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 	"second": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"color":  color,
 	"ago": func(d task.Duration) string {
