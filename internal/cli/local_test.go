@@ -122,16 +122,34 @@ func TestLocalPaths(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{shared, separate} {
-		if status, text := localGet(t, url); status != http.StatusOK || text != "healthy: dynamodb\n" {
-			t.Errorf("the health check: %d, %s", status, text)
+}
+
+// A request without a signature gets status 400, as from DynamoDB Local: health checks of compose files
+// and plugins such as @shelf/jest-dynamodb wait for it.
+func TestLocalWithoutSignature(t *testing.T) {
+	for name, args := range map[string][]string{"shared": {"-inMemory", "-sharedDb"}, "separate": {"-inMemory"}} {
+		url, _ := startLocal(t, args...)
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPost} {
+			if status, text := localRequest(t, method, url); status != http.StatusBadRequest || (method != http.MethodHead) != strings.Contains(text, "MissingAuthenticationToken") {
+				t.Errorf("%s, %s: %d, %s, want 400", name, method, status, text)
+			}
+		}
+		for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+			if status, text := localGet(t, url+path); status != http.StatusOK {
+				t.Errorf("%s, %s: %d, %s", name, path, status, text)
+			}
 		}
 	}
 }
 
 func localGet(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return localRequest(t, http.MethodGet, url)
+}
+
+func localRequest(t *testing.T, method, url string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
