@@ -167,7 +167,7 @@ func localRequest(t *testing.T, method, url string) (status int, text string) {
 
 // No database is opened after close, which would never be closed.
 func TestLocalClose(t *testing.T) {
-	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), open: make(map[string]*localDatabase)}
+	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), max: maxLocalDatabases, open: make(map[string]*localDatabase)}
 	var opening sync.WaitGroup
 	for i := range 4 {
 		opening.Go(func() { _, _ = d.database(t.Context(), strconv.Itoa(i)) })
@@ -178,6 +178,25 @@ func TestLocalClose(t *testing.T) {
 	opening.Wait()
 	if _, err := d.database(t.Context(), "late"); !errors.Is(err, errLocalClosed) {
 		t.Errorf("opened after close: %v", err)
+	}
+}
+
+// A key beyond the last database is rejected, and the databases that exist remain reachable.
+func TestLocalDatabasesAreBounded(t *testing.T) {
+	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), max: 2, open: make(map[string]*localDatabase)}
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range []struct {
+		key     string
+		refused bool
+	}{{"one", false}, {"two", false}, {"three", true}, {"one", false}} {
+		_, err := d.handler(t.Context(), c.key, "eu-west-1")
+		if refused := err != nil && strings.Contains(err.Error(), "This server has 2 databases"); refused != c.refused || (err != nil) != c.refused {
+			t.Errorf("%s: %v, want refused %v", c.key, err, c.refused)
+		}
 	}
 }
 
