@@ -125,13 +125,15 @@ func TestLocalPaths(t *testing.T) {
 }
 
 // A request without a signature gets status 400, as from DynamoDB Local: health checks of compose files
-// and plugins such as @shelf/jest-dynamodb wait for it.
+// and plugins such as @shelf/jest-dynamodb wait for it. The connection of a probe is closed: that plugin does not read
+// the reply, and its process would run for as long as the connection is open.
 func TestLocalWithoutSignature(t *testing.T) {
 	for name, args := range map[string][]string{"shared": {"-inMemory", "-sharedDb"}, "separate": {"-inMemory"}} {
 		url, _ := startLocal(t, args...)
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPost} {
-			if status, text := localRequest(t, method, url); status != http.StatusBadRequest || (method != http.MethodHead) != strings.Contains(text, "MissingAuthenticationToken") {
-				t.Errorf("%s, %s: %d, %s, want 400", name, method, status, text)
+			status, closed, text := localRequest(t, method, url)
+			if status != http.StatusBadRequest || closed != (method != http.MethodPost) || (method != http.MethodHead) != strings.Contains(text, "MissingAuthenticationToken") {
+				t.Errorf("%s, %s: %d, closed %v, %s, want 400", name, method, status, closed, text)
 			}
 		}
 		for _, path := range []string{"/livez", "/readyz", "/healthz"} {
@@ -144,10 +146,11 @@ func TestLocalWithoutSignature(t *testing.T) {
 
 func localGet(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	return localRequest(t, http.MethodGet, url)
+	status, _, text = localRequest(t, http.MethodGet, url)
+	return status, text
 }
 
-func localRequest(t *testing.T, method, url string) (status int, text string) {
+func localRequest(t *testing.T, method, url string) (status int, closed bool, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
@@ -162,7 +165,7 @@ func localRequest(t *testing.T, method, url string) (status int, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reply.StatusCode, string(read)
+	return reply.StatusCode, reply.Close, string(read)
 }
 
 // No database is opened after close, which would never be closed.
