@@ -19,6 +19,21 @@ const stator = require("stator-db");
   } finally {
     await server.stop();
   }
+  const dynalite = require("stator-db/dynalite");
+  assert.throws(() => dynalite({ path: "data" }), /does not support path/);
+  const lite = dynalite({ createTableMs: 0 });
+  for (const _ of [1, 2]) { // it can listen again
+    await new Promise((resolve, reject) => lite.once("error", reject).listen(0, resolve));
+    const { port } = lite.address();
+    assert.deepEqual(await stator.send(`http://127.0.0.1:${port}`, "ListTables"), { TableNames: [] });
+    assert.ok(lite.listening);
+    await new Promise((resolve, reject) => lite.close((error) => (error ? reject(error) : resolve())));
+    assert.ok(!lite.listening);
+    await assert.rejects(fetch(`http://127.0.0.1:${port}`));
+  }
+  await new Promise((resolve) => lite.close((error) => resolve(assert.equal(error.code, "ERR_SERVER_NOT_RUNNING"))));
+  lite.listen(0); // and is closed before it listens
+  await new Promise((resolve) => lite.close(resolve));
   await assert.rejects(stator.start({ args: ["--no-such-flag"] }), /unknown flag/);
 })().catch((error) => {
   console.error(error);
