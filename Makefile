@@ -277,6 +277,7 @@ clients: ## run well-known client libraries against stator; needs npm, and skips
 	cd clients/node && npm ci && npm test
 	cd clients/dax && npm ci && npm test
 	cd clients/mcp && npm ci && npm test
+	cd clients/plugins && npm ci --ignore-scripts && npm test
 	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --throttle --in ../python/throttle python3 -m unittest -v

@@ -494,6 +494,27 @@ func TestFaultsLatency(t *testing.T) {
 	}
 }
 
+// The seed of a reply is the one that repeats the run.
+func TestSeedsOfReplies(t *testing.T) {
+	f := newFaulty(t, types.BillingModePayPerRequest)
+	for _, c := range []struct{ body, want string }{
+		{`{"Plan":"seed: 9223372036854775807"}`, `"Seed":9223372036854775807`},
+		{`{"Plan":"seed: 18446744073709551615"}`, "seed is 18446744073709551615, but must be at most 9223372036854775807"},
+		{`{"Plan":"faults: []","Seed":-1}`, "Value '-1' at 'seed' failed to satisfy constraint"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body))
+		r.Header.Set("X-Amz-Target", "Stator.SetFaults")
+		r.Header.Set("Authorization", anySignature)
+		r.Header.Set("X-Amz-Date", "20261101T000000Z")
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Host = "127.0.0.1"
+		w := httptest.NewRecorder()
+		if f.db.Handler().ServeHTTP(w, r); !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s is answered with %s, want %s", c.body, w.Body, c.want)
+		}
+	}
+}
+
 // A server that does not allow faults refuses requests for them, and so does a cluster.
 func TestFaultsNotAllowed(t *testing.T) {
 	d, err := Open(t.Context(), Options{})

@@ -32,7 +32,7 @@ func Faults(t testing.TB, plan stator.FaultPlan) *dynamodb.Client {
 func FaultsWith(t testing.TB, plan stator.FaultPlan, o stator.Options) *dynamodb.Client {
 	t.Helper()
 	if plan.Seed == 0 {
-		plan.Seed = rand.Uint64()
+		plan.Seed = uint64(rand.Int64())
 		if text := os.Getenv(FaultSeed); text != "" {
 			seed, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {

@@ -182,7 +182,10 @@ func (f *localFlags) serve(ctx context.Context, stdout, stderr io.Writer) error 
 		return fmt.Errorf("cannot listen on %s: %w\n        stop the program that uses it, or choose another port with -port", address, err)
 	}
 	defer listener.Close()
-	databases := &localDatabases{flags: f, log: log, open: make(map[string]*localDatabase)}
+	databases := &localDatabases{flags: f, log: log, max: maxLocalDatabases, open: make(map[string]*localDatabase)}
+	if files := process.DivideFiles().Databases; !f.inMemory && files > 0 {
+		databases.max = min(databases.max, files)
+	}
 	handler := &server.BySigner{Origins: f.origins(), Handler: databases.handler, Shared: f.sharedDB, All: databases.all, Log: log}
 	web := webServer(handler, log)
 	front := door.New(handler, web, log)
@@ -220,13 +223,15 @@ func (f *localFlags) announce(w io.Writer, addr net.Addr) {
 // sharedDatabase is the name of the only database with -sharedDb, as that of the file of DynamoDB Local.
 const sharedDatabase = "shared-local-instance"
 
-// maxLocalDatabases is how many databases a server without -sharedDb has.
-const maxLocalDatabases = 200
+// maxLocalDatabases is how many databases a server without -sharedDb has. Each takes about 1.1 MB: test suites have
+// an access key for each of some hundred tests.
+const maxLocalDatabases = 1000
 
 // localDatabases are the databases of access keys and regions, which are opened with their first request.
 type localDatabases struct {
 	flags *localFlags
 	log   *slog.Logger
+	max   int
 
 	mu     sync.Mutex
 	open   map[string]*localDatabase
@@ -270,9 +275,9 @@ func (d *localDatabases) database(ctx context.Context, name string) (http.Handle
 	}
 	one := d.open[name]
 	if one == nil {
-		if len(d.open) >= maxLocalDatabases {
+		if len(d.open) >= d.max {
 			d.mu.Unlock()
-			return nil, &apierror.Error{Code: "LimitExceededException", Status: http.StatusBadRequest, Message: fmt.Sprintf("This server has %d databases, one for each access key and region; start it with -sharedDb to have one for all.", maxLocalDatabases)}
+			return nil, &apierror.Error{Code: "LimitExceededException", Status: http.StatusBadRequest, Message: fmt.Sprintf("This server has %d databases, one for each access key and region; start it with -sharedDb to have one for all.", d.max)}
 		}
 		one = new(localDatabase)
 		d.open[name] = one

@@ -122,16 +122,37 @@ func TestLocalPaths(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{shared, separate} {
-		if status, text := localGet(t, url); status != http.StatusOK || text != "healthy: dynamodb\n" {
-			t.Errorf("the health check: %d, %s", status, text)
+}
+
+// A request without a signature gets status 400, as from DynamoDB Local: health checks of compose files
+// and plugins such as @shelf/jest-dynamodb wait for it. The connection of a probe is closed: that plugin does not read
+// the reply, and its process would run for as long as the connection is open.
+func TestLocalWithoutSignature(t *testing.T) {
+	for name, args := range map[string][]string{"shared": {"-inMemory", "-sharedDb"}, "separate": {"-inMemory"}} {
+		url, _ := startLocal(t, args...)
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPost} {
+			status, closed, text := localRequest(t, method, url)
+			if status != http.StatusBadRequest || closed != (method != http.MethodPost) || (method != http.MethodHead) != strings.Contains(text, "MissingAuthenticationToken") {
+				t.Errorf("%s, %s: %d, closed %v, %s, want 400", name, method, status, closed, text)
+			}
+		}
+		for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+			if status, text := localGet(t, url+path); status != http.StatusOK {
+				t.Errorf("%s, %s: %d, %s", name, path, status, text)
+			}
 		}
 	}
 }
 
 func localGet(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	status, _, text = localRequest(t, http.MethodGet, url)
+	return status, text
+}
+
+func localRequest(t *testing.T, method, url string) (status int, closed bool, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,12 +165,12 @@ func localGet(t *testing.T, url string) (status int, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reply.StatusCode, string(read)
+	return reply.StatusCode, reply.Close, string(read)
 }
 
 // No database is opened after close, which would never be closed.
 func TestLocalClose(t *testing.T) {
-	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), open: make(map[string]*localDatabase)}
+	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), max: maxLocalDatabases, open: make(map[string]*localDatabase)}
 	var opening sync.WaitGroup
 	for i := range 4 {
 		opening.Go(func() { _, _ = d.database(t.Context(), strconv.Itoa(i)) })
@@ -160,6 +181,25 @@ func TestLocalClose(t *testing.T) {
 	opening.Wait()
 	if _, err := d.database(t.Context(), "late"); !errors.Is(err, errLocalClosed) {
 		t.Errorf("opened after close: %v", err)
+	}
+}
+
+// A key beyond the last database is rejected, and the databases that exist remain reachable.
+func TestLocalDatabasesAreBounded(t *testing.T) {
+	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), max: 2, open: make(map[string]*localDatabase)}
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range []struct {
+		key     string
+		refused bool
+	}{{"one", false}, {"two", false}, {"three", true}, {"one", false}} {
+		_, err := d.handler(t.Context(), c.key, "eu-west-1")
+		if refused := err != nil && strings.Contains(err.Error(), "This server has 2 databases"); refused != c.refused || (err != nil) != c.refused {
+			t.Errorf("%s: %v, want refused %v", c.key, err, c.refused)
+		}
 	}
 }
 

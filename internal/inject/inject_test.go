@@ -66,6 +66,7 @@ func TestParseErrors(t *testing.T) {
 		{"an unknown as", "faults:\n  - {fault: lost-answer, as: nothing}\n", `f.yaml:2:30: as is "nothing", but must be one of internal-error, connection-closed`},
 		{"until before from", "faults:\n  - {fault: throttle, from: 2s, until: 1s}\n", "until 1s must be later than from, which is 2s"},
 		{"an occurrence of 0", "faults:\n  - {fault: throttle, occurrences: [0]}\n", "occurrences has 0, but the first is 1"},
+		{"a seed that replies cannot have", "seed: 9223372036854775808\nfaults: []\n", "f.yaml:1:7: seed is 9223372036854775808, but must be at most 9223372036854775807"},
 		{"an unknown identity", "identity: x\nfaults: []\n", `f.yaml:1:11: identity "x" must be key or operation`},
 		{"a syntax error", "faults: [\n", "f.yaml:"},
 		{"an alias", "faults:\n  - &a {fault: throttle}\n  - *a\n", "f.yaml:2:5: anchors and aliases are not allowed"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,7 @@ const (
 	MaxDelay     = 5 * time.Minute
 	MaxLag       = 10 * time.Minute
 	MaxRules     = 10_000
+	MaxSeed      = math.MaxInt64 // a reply has the seed as such a number
 	MaxPlanBytes = 4 << 20
 	maxPlanLines = 15 * MaxRules // the time and the depth of the parser grow with them
 )
@@ -118,6 +120,8 @@ func (p *Plan) check() (member string, err error) {
 	switch {
 	case p.Identity != "" && p.Identity != IdentityKey && p.Identity != IdentityOperation:
 		return "identity", fmt.Errorf("%q must be %s or %s", p.Identity, IdentityKey, IdentityOperation)
+	case p.Seed > MaxSeed:
+		return "seed", fmt.Errorf("is %d, but must be at most %d", p.Seed, uint64(MaxSeed))
 	case p.Consecutive < 0:
 		return "consecutive", errors.New("must not be negative")
 	}

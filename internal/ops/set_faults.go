@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"math"
 
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/inject"
@@ -29,7 +28,7 @@ func (s *Service) setFaults(_ context.Context, in *api.SetFaults) (*api.SetFault
 		p.Seed = uint64(*in.Seed)
 	}
 	s.faults.Set(*p)
-	return &api.SetFaultsReply{Rules: len(p.Rules), Seed: int64(p.Seed & math.MaxInt64)}, nil
+	return &api.SetFaultsReply{Rules: len(p.Rules), Seed: int64(p.Seed)}, nil
 }
 
 func (s *Service) getFaults(context.Context, *api.GetFaults) (*api.GetFaultsReply, error) {
@@ -38,7 +37,7 @@ func (s *Service) getFaults(context.Context, *api.GetFaults) (*api.GetFaultsRepl
 	}
 	p := s.faults.Plan()
 	_, injected := s.faults.Log(0, 0)
-	return &api.GetFaultsReply{Plan: string(p.Format()), Rules: len(p.Rules), Seed: int64(p.Seed & math.MaxInt64), Injected: injected}, nil
+	return &api.GetFaultsReply{Plan: string(p.Format()), Rules: len(p.Rules), Seed: int64(p.Seed), Injected: injected}, nil
 }
 
 // maxFaultsListed is how many faults a reply has at most.

@@ -4,6 +4,7 @@ package process
 type Files struct {
 	Tables      int // files of tables that the storage keeps open; 0 is its default
 	Connections int // connections that a server holds; 0 is no limit
+	Databases   int // databases in folders, if a server has more than one; 0 is no limit
 }
 
 const (
@@ -12,6 +13,8 @@ const (
 	otherFiles = 32
 	// maxTables is as many as Pebble keeps open by default.
 	maxTables = 990
+	// databaseFiles is how many a small database in a folder has open.
+	databaseFiles = 16
 )
 
 // DivideFiles divides the descriptors that the system allows this process.
@@ -25,5 +28,5 @@ func divideFiles(n uint64) Files {
 	}
 	left := max(4, int(n)-otherFiles)
 	tables := min(maxTables, max(1, left/4))
-	return Files{Tables: tables, Connections: max(1, left-2*tables)}
+	return Files{Tables: tables, Connections: max(1, left-2*tables), Databases: max(1, left/2/databaseFiles)}
 }

@@ -9,10 +9,10 @@ func TestFilesAreDivided(t *testing.T) {
 		want Files
 	}{
 		{0, Files{}},
-		{40, Files{Tables: 2, Connections: 4}},
-		{64, Files{Tables: 8, Connections: 16}},
-		{1024, Files{Tables: 248, Connections: 496}},
-		{1 << 20, Files{Tables: 990, Connections: 1<<20 - 32 - 1980}},
+		{40, Files{Tables: 2, Connections: 4, Databases: 1}},
+		{64, Files{Tables: 8, Connections: 16, Databases: 1}},
+		{1024, Files{Tables: 248, Connections: 496, Databases: 31}},
+		{1 << 20, Files{Tables: 990, Connections: 1<<20 - 32 - 1980, Databases: 32767}},
 		{1 << 63, Files{}},
 	} {
 		if got := divideFiles(c.max); got != c.want {

@@ -59,6 +59,9 @@ func (s *BySigner) Answer(ctx context.Context, r *door.Request, a *door.Reply) {
 	case namesFork(r):
 		_, _, err := front.acquire(ctx, r)
 		s.fault(r, a, err)
+	case err != nil && r.Path == "/": // GET, too: what waits for DynamoDB Local waits for this status
+		s.fault(r, a, err)
+		a.Last = r.Method != http.MethodPost // some of them do not read the reply
 	case s.Shared && r.Method != http.MethodPost:
 		s.handle(ctx, r, a, auth.Signer{})
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:

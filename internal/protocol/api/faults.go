@@ -4,7 +4,7 @@ package api
 // DynamoDB does not have it, nor the other operations of this file.
 type SetFaults struct {
 	Plan *string `must:"present,maxlen=4194304"` // in YAML; empty injects nothing
-	Seed *int64  // replaces that of the plan
+	Seed *int64  `must:"min=0"`                  // replaces that of the plan
 }
 
 // SetFaultsReply answers a SetFaults.

@@ -389,7 +389,7 @@ func (c *conn) answer(x *Exchange) bool {
 		return false
 	}
 	unread := c.drain(&x.Request)
-	last := unread || c.broken || x.Request.head.close || c.s.closing.Load()
+	last := unread || c.broken || x.Request.head.close || x.Reply.Last || c.s.closing.Load()
 	c.last = time.Now()
 	if !c.send(&x.Reply, last) || last && !unread {
 		return false

@@ -50,6 +50,7 @@ type Request struct {
 type Reply struct {
 	Status      int
 	Cut         bool // the client is still there, and is to see the connection closed
+	Last        bool // the connection is closed after the reply
 	ContentType string
 	ID          [52]byte    // of the request
 	Checksum    uint32      // of the body, if HasChecksum

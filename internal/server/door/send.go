@@ -71,6 +71,9 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 		return nil
 	}
 	header := w.Header()
+	if a.Last {
+		header.Set("Connection", "close")
+	}
 	header.Set("Content-Type", a.ContentType)
 	if a.HasChecksum {
 		header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(a.Checksum), 10))

@@ -1,6 +1,7 @@
 "use strict";
 
 const assert = require("node:assert/strict");
+const { spawn } = require("node:child_process");
 const stator = require("stator-db");
 
 (async () => {
@@ -19,6 +20,34 @@ const stator = require("stator-db");
   } finally {
     await server.stop();
   }
+  let warned = false;
+  process.once("warning", (w) => (warned = w.name.startsWith("MaxListeners")));
+  const many = await Promise.all(Array.from({ length: 12 }, () => stator.start()));
+  await Promise.all(many.map((s) => s.stop()));
+  assert.ok(!warned);
+
+  // A server on the command line ends with the program, also if that is killed.
+  const launcher = spawn(process.execPath, [require.resolve("stator-db/package.json").replace("package.json", "bin/stator-db.js"), "serve", "--in-memory", "--addr", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const ended = new Promise((resolve) => launcher.stderr.on("end", resolve)); // the server has this pipe, too
+  await new Promise((resolve) => launcher.stderr.on("data", (text) => /data is in/.test(text) && resolve()));
+  launcher.kill("SIGKILL");
+  await ended;
+
+  const dynalite = require("stator-db/dynalite");
+  assert.throws(() => dynalite({ path: "data" }), /does not support path/);
+  const lite = dynalite({ createTableMs: 0 });
+  for (const _ of [1, 2]) { // it can listen again
+    await new Promise((resolve, reject) => lite.once("error", reject).listen(0, resolve));
+    const { port } = lite.address();
+    assert.deepEqual(await stator.send(`http://127.0.0.1:${port}`, "ListTables"), { TableNames: [] });
+    assert.ok(lite.listening);
+    await new Promise((resolve, reject) => lite.close((error) => (error ? reject(error) : resolve())));
+    assert.ok(!lite.listening);
+    await assert.rejects(fetch(`http://127.0.0.1:${port}`));
+  }
+  await new Promise((resolve) => lite.close((error) => resolve(assert.equal(error.code, "ERR_SERVER_NOT_RUNNING"))));
+  lite.listen(0); // and is closed before it listens
+  await new Promise((resolve) => lite.close(resolve));
   await assert.rejects(stator.start({ args: ["--no-such-flag"] }), /unknown flag/);
 })().catch((error) => {
   console.error(error);

@@ -84,15 +84,19 @@ exports.fork = async function fork(endpoint, name = `js-${randomBytes(8).toStrin
 
 const startTimeout = 30_000;
 
+/** The servers that end with this process. */
+const running = new Set();
+process.on("exit", () => running.forEach((child) => child.kill("SIGTERM")));
+
 /** Starts a server, by default in memory on a free port, which ends with this process. */
 exports.start = function start(options = {}) {
   const { args = ["--in-memory"], port = 0, host = "127.0.0.1", env = process.env, onLog } = options;
   // The pipe to its standard input ends with this process, even if that is killed, and then the server stops.
   const child = spawn(exports.binary(), ["serve", "--stop-with-stdin", "--addr", `${host}:${port}`, ...args], { env, stdio: ["pipe", "ignore", "pipe"] });
   const end = () => child.kill("SIGTERM");
-  process.once("exit", end);
+  running.add(child);
   const exited = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
-  exited.then(() => process.removeListener("exit", end));
+  exited.then(() => running.delete(child));
   return new Promise((resolve, reject) => {
     let log = "";
     const timer = setTimeout(() => fail(`it did not start within ${startTimeout / 1000} seconds`), startTimeout);
