@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
@@ -85,9 +86,19 @@ func (h *Handler) newRecord(of *apiRequest, r *door.Request, a *door.Reply, sour
 		record.ErrorCode = "Disconnected"
 	}
 	if r.Secure {
-		record.TLSDetails = &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
+		record.TLSDetails = tlsDetails(r)
 	}
 	return record
+}
+
+// tlsDetails returns what is written down of a connection with TLS.
+func tlsDetails(r *door.Request) *audit.TLSDetails {
+	d := &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
+	if r.TLS.Version != 0 {
+		d.Version = strings.Replace(tls.VersionName(r.TLS.Version), " ", "v", 1) // as CloudTrail: TLSv1.3
+		d.Cipher = tls.CipherSuiteName(r.TLS.Cipher)
+	}
+	return d
 }
 
 // auditedIdentity returns who has sent a request. If signatures are not verified, or this one

@@ -81,7 +81,7 @@ func (e consoleEndpoint) About() console.About { return console.About{Region: e.
 func (e consoleEndpoint) Now() time.Time { return e.h.service.DB.Now() }
 
 // Identify returns the owner of a key. It is written down, as what fails is, too.
-func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from console.Client) (console.Identity, error) {
+func (e consoleEndpoint) Identify(ctx context.Context, c console.Credentials, from console.Client) (console.Identity, error) {
 	if e.h.verifier == nil {
 		return console.Identity{}, nil
 	}
@@ -89,7 +89,7 @@ func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from
 	given := proofOf(c.Secret, c.SessionToken)
 	want := proofOfKey(key)
 	known := subtle.ConstantTimeCompare(given[:], want[:]) == 1 && key != nil && !e.h.verifier.Expired(key)
-	e.auditSignIn(key, known, from)
+	e.auditSignIn(ctx, key, known, from)
 	if !known {
 		return console.Identity{}, console.ErrCredentials
 	}
@@ -98,7 +98,7 @@ func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from
 
 // auditSignIn writes down that somebody has signed in with a key, or has failed to. A key that does not
 // exist is nil: what was given in its place may be a secret.
-func (e consoleEndpoint) auditSignIn(key *keys.Key, known bool, from console.Client) {
+func (e consoleEndpoint) auditSignIn(ctx context.Context, key *keys.Key, known bool, from console.Client) {
 	if e.h.auditLog == nil {
 		return
 	}
@@ -112,7 +112,9 @@ func (e consoleEndpoint) auditSignIn(key *keys.Key, known bool, from console.Cli
 		a.Status = http.StatusUnauthorized
 		of.failed("UnrecognizedClientException", "")
 	}
-	e.h.auditOther(&of, door.Received(from.Remote, from.Host, from.Secure, http.Header{"User-Agent": {from.UserAgent}}), &a, sourceOwn)
+	r := door.Received(from.Remote, from.Host, from.Secure, http.Header{"User-Agent": {from.UserAgent}})
+	r.TLS = door.TLSFrom(ctx)
+	e.h.auditOther(&of, r, &a, sourceOwn)
 }
 
 // proofOf returns a digest of a secret and its session token.
@@ -159,6 +161,7 @@ func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console
 	if isStreamed(x.Request.Header("X-Amz-Target")) {
 		return console.Reply{}, apierror.UnknownOperation()
 	}
+	x.Request.TLS = door.TLSFrom(ctx)
 	x.Reply.ID, x.Reply.Pending = newID(), e.h.replies
 	as.post(ctx, &x.Request, &x.Reply)
 	if x.Reply.Cut {

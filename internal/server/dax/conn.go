@@ -112,6 +112,7 @@ func (c *clientConn) hello() error {
 		return err
 	}
 	c.agent.Set("User-Agent", h.UserAgent)
+	c.from.TLS = door.TLSOf(c.nc)
 	return nil
 }
 
