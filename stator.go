@@ -454,6 +454,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
+	direct.EncryptedWith(s.EncryptionKeyID())
 	if cached != nil {
 		direct.Expose(cached.Metrics)
 		direct.ThroughCache(o.Cache.HTTP, o.Cache.DAX)

@@ -81,6 +81,8 @@ type Handler struct {
 	tracer   *trace.Tracer // nil if nothing is traced
 	auditLog *audit.Log    // nil if nothing is written down
 
+	encryptionKey string // its id; empty if data is not encrypted
+
 	verifier *auth.Verifier // nil if signatures are not verified
 	access   *Access        // nil if there are no policies
 
