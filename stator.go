@@ -491,6 +491,9 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	if permitted := o.permitted(); permitted != nil {
 		public = public.Permitted(permitted)
 	}
+	if o.Access != nil && o.Access.inDatabase {
+		public = public.AfterAccess(d.AwaitLease)
+	}
 	if o.Console != "" {
 		public = public.WithConsole(console.Mode(o.Console), programVersion(), o.ConsoleModels)
 	}

@@ -85,6 +85,9 @@ func (e consoleEndpoint) Identify(ctx context.Context, c console.Credentials, fr
 	if e.h.verifier == nil {
 		return console.Identity{}, nil
 	}
+	if err := e.h.AwaitAccess(ctx); err != nil {
+		return console.Identity{}, err
+	}
 	key := e.h.Keys().Find([]byte(c.AccessKey))
 	given := proofOf(c.Secret, c.SessionToken)
 	want := proofOfKey(key)
@@ -134,6 +137,9 @@ func proofOfKey(key *keys.Key) [32]byte {
 func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
 	signer := auth.Signer{AccessKey: []byte(cmp.Or(who.AccessKey, "console")), Region: e.region(), Principal: who.Principal}
 	if e.h.verifier != nil {
+		if err := e.h.AwaitAccess(ctx); err != nil {
+			return console.Reply{}, err
+		}
 		var key *keys.Key
 		key, signer = e.h.verifier.Find(signer.AccessKey, signer.Region)
 		if current := proofOfKey(key); key == nil || e.h.verifier.Expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
