@@ -64,11 +64,17 @@ func databaseAccess(t *testing.T, file string, log *logtest.Log) *Access {
 func openFleet(t *testing.T, n int) []*accessServer {
 	t.Helper()
 	cluster := tikvtest.New(t)
+	return openFleetOn(t, n, func(o tikv.Options) *tikv.Engine { return cluster.Open(t, o) })
+}
+
+// openFleetOn opens servers on the engines that open returns.
+func openFleetOn(t *testing.T, n int, open func(tikv.Options) *tikv.Engine) []*accessServer {
+	t.Helper()
 	file, backups := rootFile(t), t.TempDir()
 	var servers []*accessServer
 	for i := range n {
 		log := new(logtest.Log)
-		engine := cluster.Open(t, tikv.Options{Log: log.Logger()})
+		engine := open(tikv.Options{Log: log.Logger()})
 		o := Options{Backups: backups, Log: log.Logger(), Access: databaseAccess(t, file, log), Audit: filepath.Join(backups, fmt.Sprint("audit", i))}
 		d, err := openOn(context.Background(), engine, o, o.clock(engine))
 		if err != nil {
@@ -111,7 +117,12 @@ func (s *accessServer) send(with testKey, target, body string) (int, string) {
 
 func sendSigned(t *testing.T, h http.Handler, with testKey, target, body string) (int, string) {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader(body))
+	return sendSignedUntil(t.Context(), t, h, with, target, body)
+}
+
+func sendSignedUntil(ctx context.Context, t *testing.T, h http.Handler, with testKey, target, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", strings.NewReader(body))
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	sum := sha256.Sum256([]byte(body))
@@ -224,6 +235,51 @@ func TestAccessOfFleet(t *testing.T) {
 	servers[0].must(rootKey, "DeleteAccessKey", `{"AccessKey":"`+bob.AccessKey+`"}`)
 	if found := unlike(servers, bob, unknown); !slices.Equal(found, []int{2}) {
 		t.Errorf("the control: servers %v accept a revoked key", found)
+	}
+}
+
+// A server that is cut off from the cluster may have missed a change that was answered meanwhile. It
+// decides about no request until it has read what is stored.
+func TestAccessOfServerThatIsCutOff(t *testing.T) {
+	cluster := tikvtest.New(t)
+	var cables []*cable
+	servers := openFleetOn(t, 2, func(o tikv.Options) *tikv.Engine {
+		cables = append(cables, &cable{Client: cluster.Client()})
+		o.Lease, o.Beat = time.Second, 100*time.Millisecond
+		return cluster.OpenOver(t, cables[len(cables)-1], o)
+	})
+	away := servers[1]
+	alice, bob := servers[0].newKey(rootKey, "alice"), servers[0].newKey(rootKey, "bob")
+	for _, user := range []string{"alice", "bob"} {
+		servers[0].must(rootKey, "PutPrincipal", allowing(user, `"dynamodb:ListTables","stator:GetMetrics"`, ""))
+	}
+	if got := away.listTables(alice) + away.listTables(bob); got != "" {
+		t.Fatal(got)
+	}
+	cables[1].off.Store(true)
+	servers[0].must(rootKey, "DeleteAccessKey", `{"AccessKey":"`+alice.AccessKey+`"}`)
+	servers[0].must(rootKey, "PutPrincipal", allowing("bob", `"dynamodb:GetItem"`, ""))
+	for _, with := range []testKey{alice, bob} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, reply := sendSignedUntil(ctx, t, away.db.Handler(), with, "DynamoDB_20120810.ListTables", `{}`); strings.Contains(reply, "TableNames") {
+			t.Errorf("tables are listed: %s", reply)
+		}
+		cancel()
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil)
+		ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		r.SetBasicAuth(with.AccessKey, with.Secret)
+		w := httptest.NewRecorder()
+		if away.db.Handler().ServeHTTP(w, r.WithContext(ctx)); strings.Contains(w.Body.String(), "# HELP") {
+			t.Error("metrics are shown")
+		}
+		cancel()
+	}
+	cables[1].off.Store(false)
+	if got := away.listTables(alice); got != unknown {
+		t.Errorf("a key that was revoked gets %q", got)
+	}
+	if got := away.listTables(bob); got != denied {
+		t.Errorf("a principal whose policy was changed gets %q", got)
 	}
 }
 

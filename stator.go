@@ -454,6 +454,7 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	})
 	s.service = service
 	direct := server.New(service, o.Log, process.AvailableMemory())
+	direct.EncryptedWith(s.EncryptionKeyID())
 	if cached != nil {
 		direct.Expose(cached.Metrics)
 		direct.ThroughCache(o.Cache.HTTP, o.Cache.DAX)
@@ -489,6 +490,9 @@ func openOn(ctx context.Context, engine store.Engine, o Options, now *clock.Cloc
 	public := direct.OnlyHosts(o.AllowedHosts).AllowOrigins(o.AllowedOrigins).Verified(o.verifier())
 	if permitted := o.permitted(); permitted != nil {
 		public = public.Permitted(permitted)
+	}
+	if o.Access != nil && o.Access.inDatabase {
+		public = public.AfterAccess(d.AwaitLease)
 	}
 	if o.Console != "" {
 		public = public.WithConsole(console.Mode(o.Console), programVersion(), o.ConsoleModels)

@@ -74,7 +74,8 @@ type Log struct {
 	pending  int64 // records that are not in the file yet
 	unsynced bool
 	reported int64     // how many of dropped have a record
-	failed   time.Time // when the file could not be written last
+	failed   time.Time // when the file could not be written last; zero once it is open again
+	failing  bool      // that it cannot be written was logged
 }
 
 // Open opens a log. Records are appended to a file that exists.
@@ -241,6 +242,10 @@ func (l *Log) deliver() error {
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
+	if l.failing && l.pending > 0 {
+		l.failing = false
+		l.o.Log.Info("the audit log is written again", "file", l.o.Path, "dropped", l.dropped.Load()-l.reported)
+	}
 	l.written.Add(l.pending)
 	l.pending = 0
 	return nil
@@ -251,7 +256,8 @@ func (l *Log) check(err error) {
 	if err == nil {
 		return
 	}
-	if l.failed.IsZero() {
+	if !l.failing {
+		l.failing = true
 		l.o.Log.Error("the audit log cannot be written; records are dropped and counted", "file", l.o.Path, "error", err)
 	}
 	l.failed = time.Now()

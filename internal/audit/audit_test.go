@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
 
@@ -208,6 +209,31 @@ func TestFullDisk(t *testing.T) {
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A disk that stays full is reported once, and so is that there is space again.
+func TestFailuresAreReportedOnce(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f, reports := new(faultyFile), new(logtest.Log)
+		l := openLog(t, Options{open: func(string) (file, error) { return f, nil }, Log: reports.Logger()})
+		for range 2 {
+			for _, full := range []bool{true, false} {
+				f.set(full)
+				for range 20 {
+					l.Record(&Record{EventName: "PutItem"})
+					time.Sleep(500 * time.Millisecond)
+				}
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, want := range []string{"cannot be written", "is written again"} {
+			if n := strings.Count(reports.String(), want); n != 2 {
+				t.Errorf("%q is reported %d times, want 2:\n%s", want, n, reports)
+			}
 		}
 	})
 }

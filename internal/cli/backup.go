@@ -38,9 +38,12 @@ creates a new data folder from it.`,
 				return usageError{fmt.Errorf("--endpoint is %q, but must be a URL such as http://127.0.0.1:8000", endpoint)}
 			}
 			var tables []stator.TableBackup
-			err = saveBackup(cmd.Context(), endpoint, region, to, key, func(t stator.TableBackup) { tables = append(tables, t) })
+			serverKey, err := saveBackup(cmd.Context(), endpoint, region, to, key, func(t stator.TableBackup) { tables = append(tables, t) })
 			if err != nil {
 				return fmt.Errorf("cannot back up %s: %w\n        no part of the backup was stored in %s", endpoint, err, to)
+			}
+			if serverKey != "" && key == "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server encrypts its data with key %s, but this backup is not encrypted\n         to encrypt backups, add --encryption-key\n", serverKey)
 			}
 			return printBackup(cmd.OutOrStdout(), tables, asJSON)
 		},
@@ -53,14 +56,15 @@ creates a new data folder from it.`,
 	return cmd
 }
 
-// saveBackup requests a backup of all tables from a server and stores it.
-func saveBackup(ctx context.Context, endpoint, region, to, key string, progress func(stator.TableBackup)) error {
+// saveBackup requests a backup of all tables from a server and stores it. It returns the id of the key
+// that the server encrypts its own data with, if it does.
+func saveBackup(ctx context.Context, endpoint, region, to, key string, progress func(stator.TableBackup)) (serverKey string, err error) {
 	reply, err := postSigned(ctx, endpoint, region, server.TargetBackup, []byte("{}"))
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer reply.Close()
-	return stator.SaveBackup(ctx, reply, to, key, progress)
+	defer reply.Body.Close()
+	return reply.Header.Get(server.EncryptionKeyHeader), stator.SaveBackup(ctx, reply.Body, to, key, progress)
 }
 
 func restoreCommand() *cobra.Command {

@@ -34,7 +34,11 @@ func TestEncryptionCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := httptest.NewServer(db.Handler())
+	expect(exitDone, "encrypts its data with key "+db.EncryptionKeyID()+", but this backup is not encrypted", "backup", "--endpoint", web.URL, "--to", path("plain"))
 	expect(exitDone, "TABLE", "backup", "--endpoint", web.URL, "--to", to, "--encryption-key", "command:cat '"+one+"'")
+	if strings.Count(output.String(), "this backup is not encrypted") != 1 {
+		t.Errorf("only the first backup is not encrypted:\n%s", &output)
+	}
 	expect(exitDone, db.EncryptionKeyID(), "encryption", "status", "--data", data)
 	expect(exitFailed, "another stator", "encryption", "rotate", "--data", data, "--encryption-key", one)
 	web.Close()

@@ -162,8 +162,8 @@ func verifyServer(ctx context.Context, f *verifyFlags, progress func(string, int
 	if err != nil {
 		return nil, fmt.Errorf("cannot verify the data of %s: %w", f.endpoint, err)
 	}
-	defer reply.Close()
-	lines := json.NewDecoder(bufio.NewReader(reply))
+	defer reply.Body.Close()
+	lines := json.NewDecoder(bufio.NewReader(reply.Body))
 	for {
 		var line server.VerifyLine
 		if err := lines.Decode(&line); err != nil {
@@ -182,7 +182,7 @@ func verifyServer(ctx context.Context, f *verifyFlags, progress func(string, int
 }
 
 // postSigned sends a request that is answered with a stream.
-func postSigned(ctx context.Context, endpoint, region, target string, body []byte) (io.ReadCloser, error) {
+func postSigned(ctx context.Context, endpoint, region, target string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func postSigned(ctx context.Context, endpoint, region, target string, body []byt
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		return nil, fmt.Errorf("the server answers %s: %s", resp.Status, bytes.TrimSpace(text))
 	}
-	return resp.Body, nil
+	return resp, nil
 }
 
 // verifyBackups verifies the backups in a folder or at a URL.

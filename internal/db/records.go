@@ -61,6 +61,16 @@ func (d *DB) AccessRecord(ctx context.Context) ([]byte, error) {
 	return values[0], nil
 }
 
+// AwaitLease waits until this server has handled all messages that others have broadcast, if it may have
+// missed some: one that was cut off from the others, or stopped, has lost its lease.
+func (d *DB) AwaitLease(ctx context.Context) error {
+	if fleet, ok := d.engine.(store.Fleet); !ok || fleet.Leased() {
+		return nil
+	}
+	_, err := d.AccessRecord(ctx) // any read waits for the lease
+	return err
+}
+
 // ChangeAccessRecord replaces the access keys and principals, as ChangeJob does with a job.
 func (d *DB) ChangeAccessRecord(ctx context.Context, change func(before []byte) (after []byte, err error)) error {
 	return d.changeRecord(ctx, keyspace.Meta("access"), change)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/language/policy"
 	"github.com/stator-db/stator/internal/ops"
 	"github.com/stator-db/stator/internal/protocol/auth"
+	"github.com/stator-db/stator/internal/protocol/keys"
 	"github.com/stator-db/stator/internal/server/door"
 )
 
@@ -27,6 +29,7 @@ const (
 	maxAgent     = 512
 	maxHost      = 255
 	maxAccessKey = 128
+	minSecret    = 16 // what is shorter is a name, such as test
 )
 
 // audit writes a request down. It says of an error why access was denied, and of others their
@@ -83,28 +86,48 @@ func (h *Handler) newRecord(of *apiRequest, r *door.Request, a *door.Reply, sour
 		record.ErrorCode = "Disconnected"
 	}
 	if r.Secure {
-		record.TLSDetails = &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
+		record.TLSDetails = tlsDetails(r)
 	}
 	return record
+}
+
+// tlsDetails returns what is written down of a connection with TLS.
+func tlsDetails(r *door.Request) *audit.TLSDetails {
+	d := &audit.TLSDetails{Host: r.Host[:min(len(r.Host), maxHost)]}
+	if r.TLS.Version != 0 {
+		d.Version = strings.Replace(tls.VersionName(r.TLS.Version), " ", "v", 1) // as CloudTrail: TLSv1.3
+		d.Cipher = tls.CipherSuiteName(r.TLS.Cipher)
+	}
+	return d
 }
 
 // auditedIdentity returns who has sent a request. If signatures are not verified, or this one
 // was not right, that is who the request says.
 func (h *Handler) auditedIdentity(of *apiRequest, r *door.Request) *audit.Identity {
-	signer := of.signer
-	if len(signer.AccessKey) == 0 {
-		signer, _ = auth.Read(r.Header, r.Query) // without a signer there is nobody
+	accessKey := of.signer.AccessKey
+	if len(accessKey) == 0 {
+		accessKey = auth.ReadAccessKey(r.Header, r.Query)
 	}
-	id := &audit.Identity{Type: "Unverified", AccessKeyID: string(signer.AccessKey[:min(len(signer.AccessKey), maxAccessKey)])}
+	id := &audit.Identity{Type: "Unverified", AccessKeyID: h.auditedAccessKey(accessKey)}
 	p, err := policy.NewPrincipal(of.signer.Principal, "")
 	if h.verifier == nil || err != nil {
 		return id
 	}
-	id.Type, id.ARN, id.AccountID, id.PrincipalID = [...]string{"IAMUser", "AssumedRole", "Root"}[p.Kind], p.ARN, p.Account, string(signer.AccessKey)
+	id.Type, id.ARN, id.AccountID, id.PrincipalID = [...]string{"IAMUser", "AssumedRole", "Root"}[p.Kind], p.ARN, p.Account, string(accessKey)
 	if p.Kind == policy.User {
 		id.UserName = p.Name
 	}
 	return id
+}
+
+// auditedAccessKey returns an access key that a client has sent, or nothing if that may be a secret, sent
+// by a client that has confused the two: the server does not have it, and it is neither short nor of the
+// form of access keys.
+func (h *Handler) auditedAccessKey(accessKey []byte) string {
+	if h.verifier != nil && h.verifier.Keys().Find(accessKey) != nil || len(accessKey) < minSecret || keys.HasForm(string(accessKey)) {
+		return string(accessKey)
+	}
+	return ""
 }
 
 // Services as CloudTrail names them, and our own.

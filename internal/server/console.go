@@ -81,15 +81,18 @@ func (e consoleEndpoint) About() console.About { return console.About{Region: e.
 func (e consoleEndpoint) Now() time.Time { return e.h.service.DB.Now() }
 
 // Identify returns the owner of a key. It is written down, as what fails is, too.
-func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from console.Client) (console.Identity, error) {
+func (e consoleEndpoint) Identify(ctx context.Context, c console.Credentials, from console.Client) (console.Identity, error) {
 	if e.h.verifier == nil {
 		return console.Identity{}, nil
+	}
+	if err := e.h.AwaitAccess(ctx); err != nil {
+		return console.Identity{}, err
 	}
 	key := e.h.Keys().Find([]byte(c.AccessKey))
 	given := proofOf(c.Secret, c.SessionToken)
 	want := proofOfKey(key)
 	known := subtle.ConstantTimeCompare(given[:], want[:]) == 1 && key != nil && !e.h.verifier.Expired(key)
-	e.auditSignIn(key, known, from)
+	e.auditSignIn(ctx, key, known, from)
 	if !known {
 		return console.Identity{}, console.ErrCredentials
 	}
@@ -98,7 +101,7 @@ func (e consoleEndpoint) Identify(_ context.Context, c console.Credentials, from
 
 // auditSignIn writes down that somebody has signed in with a key, or has failed to. A key that does not
 // exist is nil: what was given in its place may be a secret.
-func (e consoleEndpoint) auditSignIn(key *keys.Key, known bool, from console.Client) {
+func (e consoleEndpoint) auditSignIn(ctx context.Context, key *keys.Key, known bool, from console.Client) {
 	if e.h.auditLog == nil {
 		return
 	}
@@ -112,7 +115,9 @@ func (e consoleEndpoint) auditSignIn(key *keys.Key, known bool, from console.Cli
 		a.Status = http.StatusUnauthorized
 		of.failed("UnrecognizedClientException", "")
 	}
-	e.h.auditOther(&of, door.Received(from.Remote, from.Host, from.Secure, http.Header{"User-Agent": {from.UserAgent}}), &a, sourceOwn)
+	r := door.Received(from.Remote, from.Host, from.Secure, http.Header{"User-Agent": {from.UserAgent}})
+	r.TLS = door.TLSFrom(ctx)
+	e.h.auditOther(&of, r, &a, sourceOwn)
 }
 
 // proofOf returns a digest of a secret and its session token.
@@ -132,6 +137,9 @@ func proofOfKey(key *keys.Key) [32]byte {
 func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
 	signer := auth.Signer{AccessKey: []byte(cmp.Or(who.AccessKey, "console")), Region: e.region(), Principal: who.Principal}
 	if e.h.verifier != nil {
+		if err := e.h.AwaitAccess(ctx); err != nil {
+			return console.Reply{}, err
+		}
 		var key *keys.Key
 		key, signer = e.h.verifier.Find(signer.AccessKey, signer.Region)
 		if current := proofOfKey(key); key == nil || e.h.verifier.Expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
@@ -159,6 +167,7 @@ func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console
 	if isStreamed(x.Request.Header("X-Amz-Target")) {
 		return console.Reply{}, apierror.UnknownOperation()
 	}
+	x.Request.TLS = door.TLSFrom(ctx)
 	x.Reply.ID, x.Reply.Pending = newID(), e.h.replies
 	as.post(ctx, &x.Request, &x.Reply)
 	if x.Reply.Cut {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/ops"
+	"github.com/stator-db/stator/internal/protocol/auth"
 	"github.com/stator-db/stator/internal/server/door"
 )
 
@@ -46,7 +47,11 @@ func (h *Handler) report(ctx context.Context, r *door.Request, a *door.Reply, na
 			h.auditOther(&of, r, a, sourceOwn)
 		}
 	}()
-	signer, err := checkSigner(h.verifier, r)
+	var signer auth.Signer
+	err := h.AwaitAccess(ctx)
+	if err == nil {
+		signer, err = checkSigner(h.verifier, r)
+	}
 	if err == nil {
 		err = h.permit(ctx, r, a, signer, "stator:"+of.operation)
 	}

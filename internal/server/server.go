@@ -81,8 +81,11 @@ type Handler struct {
 	tracer   *trace.Tracer // nil if nothing is traced
 	auditLog *audit.Log    // nil if nothing is written down
 
-	verifier *auth.Verifier // nil if signatures are not verified
-	access   *Access        // nil if there are no policies
+	encryptionKey string // its id; empty if data is not encrypted
+
+	verifier    *auth.Verifier              // nil if signatures are not verified
+	access      *Access                     // nil if there are no policies
+	awaitAccess func(context.Context) error // nil if keys and policies are in files only
 
 	console    *console.Handler                // nil without a console
 	newConsole func(*Handler) *console.Handler // of a fork; nil without a console

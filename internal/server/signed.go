@@ -40,11 +40,31 @@ func (h *Handler) Verified(v *auth.Verifier) *Handler {
 	return &verified
 }
 
+// AfterAccess returns a handler that authenticates no request before await returns nil: it waits until the
+// server has the keys and policies that are stored in its database, if it may have missed a change.
+func (h *Handler) AfterAccess(await func(context.Context) error) *Handler {
+	after := *h
+	after.awaitAccess = await
+	return &after
+}
+
+// AwaitAccess waits until the keys and policies are those that are stored. A request that arrives after a
+// change was answered is then decided by it.
+func (h *Handler) AwaitAccess(ctx context.Context) error {
+	if h.awaitAccess == nil {
+		return nil
+	}
+	return h.awaitAccess(ctx)
+}
+
 // signer returns the signer of a request to a service. If signatures are verified, it hashes the
 // body as it was sent; small bodies do not wait for large ones.
 func (h *Handler) signer(ctx context.Context, r *door.Request, body []byte, service string) (auth.Signer, error) {
 	if h.session != nil {
 		return *h.session, nil
+	}
+	if err := h.AwaitAccess(ctx); err != nil {
+		return auth.Signer{}, err
 	}
 	if h.verifier == nil || len(body) < admission.LargeBytes {
 		return readSigner(h.verifier, h.lastSigner(r), r, body, service)
@@ -160,7 +180,11 @@ func (a *Access) identify(c *ops.Caller, r *door.Request, reply *door.Reply, sig
 // answerMetrics answers with the metrics, if the client may read them. They are read every few
 // seconds, so that only requests that are rejected are written down.
 func (h *Handler) answerMetrics(ctx context.Context, r *door.Request, a *door.Reply) {
-	signer, err := checkReader(h.verifier, r)
+	var signer auth.Signer
+	err := h.AwaitAccess(ctx)
+	if err == nil {
+		signer, err = checkReader(h.verifier, r)
+	}
 	if err == nil {
 		err = h.permit(ctx, r, a, signer, "stator:GetMetrics")
 	}

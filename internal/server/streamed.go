@@ -23,6 +23,13 @@ const (
 	TargetVerify = "Stator.Verify" // a verification of all stored data
 )
 
+// EncryptionKeyHeader is the header of a backup with the id of the key that the server encrypts its data
+// with. The backup itself is not encrypted: that is left to the client.
+const EncryptionKeyHeader = "X-Stator-Encryption-Key"
+
+// EncryptedWith sets the id of the key that data is encrypted with. It is called before the first request.
+func (h *Handler) EncryptedWith(key string) { h.encryptionKey = key }
+
 func isStreamed(target []byte) bool {
 	switch string(target) {
 	case TargetBackup, TargetVerify, standby.TargetCopy, standby.TargetChanges:
@@ -71,6 +78,9 @@ func (h *Handler) answerStreamed(ctx context.Context, target string, body []byte
 		write = func(w io.Writer) error {
 			defer h.sending.Release()
 			return h.service.WriteAll(ctx, w)
+		}
+		if h.encryptionKey != "" {
+			a.More = append(a.More, [2]string{EncryptionKeyHeader, h.encryptionKey})
 		}
 	}
 	a.Status, a.ContentType = http.StatusOK, contentType

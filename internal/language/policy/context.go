@@ -75,16 +75,20 @@ const (
 func (v Values) some() []string {
 	shown := make([]string, 0, min(v.Len(), maxShown+1))
 	for i := range min(v.Len(), maxShown) {
-		text := v.At(i)
-		if len(text) > maxShownBytes {
-			text = strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
-		}
-		shown = append(shown, strings.Clone(text))
+		shown = append(shown, strings.Clone(beginning(v.At(i))))
 	}
 	if more := v.Len() - maxShown; more > 0 {
 		shown = append(shown, "and "+strconv.Itoa(more)+" more")
 	}
 	return shown
+}
+
+// beginning returns a text, or its beginning if it is long.
+func beginning(text string) string {
+	if len(text) > maxShownBytes {
+		return strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
+	}
+	return text
 }
 
 // Keys is a Context of values that are known beforehand. Its keys are in lower case.

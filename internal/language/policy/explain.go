@@ -169,7 +169,7 @@ func (c *Condition) trace(ctx Context) ConditionTrace {
 	case c.quantity == forAll && !t.Holds && v.Len() > 1:
 		for i := range v.Len() {
 			if !c.test(v.At(i), ctx) {
-				t.Note = "it is false for " + strconv.Quote(v.At(i))
+				t.Note = "it is false for " + strconv.Quote(beginning(v.At(i)))
 				break
 			}
 		}
@@ -177,18 +177,18 @@ func (c *Condition) trace(ctx Context) ConditionTrace {
 	return t
 }
 
-// resolve returns the values of the condition with those of their variables.
+// resolve returns the values of the condition with those of their variables. Long ones are cut.
 func (c *Condition) resolve(ctx Context) []string {
 	var all []string
 	for i := range c.globs {
-		all = append(all, c.globs[i].resolve(ctx))
+		all = append(all, beginning(c.globs[i].resolve(ctx)))
 	}
 	for _, arn := range c.arns {
 		fields := make([]string, len(arn))
 		for i := range arn {
 			fields[i] = arn[i].resolve(ctx)
 		}
-		all = append(all, strings.Join(fields, ":"))
+		all = append(all, beginning(strings.Join(fields, ":")))
 	}
 	return all
 }

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -55,5 +57,26 @@ func TestExplain(t *testing.T) {
 	}
 	if _, err := json.Marshal(e); err != nil {
 		t.Error(err)
+	}
+}
+
+// Servers keep explanations of what they deny, so that these are small, whatever a request has.
+func TestExplanationsAreBounded(t *testing.T) {
+	long := strings.Repeat("\x00", 100_000)
+	var statements []string
+	for i := range 20 {
+		statements = append(statements, fmt.Sprintf(`{"Effect": "Allow", "Action": "*", "Resource": "@table/%d/${aws:UserAgent}", "Condition": {
+			"ForAllValues:StringEquals": {"dynamodb:Attributes": ["id"]}, "StringNotEquals": {"aws:userid": ["a", "${aws:UserAgent}"]}, "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::1:user/${aws:UserAgent}"}}}`, i))
+	}
+	p := &Policies{Identity: []*Document{mustParse(t, Identity, wrap("["+strings.Join(statements, ",")+"]"))}}
+	keys := Keys{}
+	keys.Set("dynamodb:Attributes", Many([]string{"id", long}))
+	keys.Set("aws:UserAgent", One(long))
+	text, err := json.Marshal(p.Explain(&Request{Principal: principalOf(t, "", "user/ana"), Action: "dynamodb:PutItem", Resource: caseResource + "table/Orders", ResourceAccount: caseAccount, Context: keys}))
+	if err != nil || len(text) > 200_000 {
+		t.Errorf("the explanation has %d bytes, %v", len(text), err)
+	}
+	if !strings.Contains(string(text), "it is false for") {
+		t.Error("the explanation does not have the value for which a condition is false")
 	}
 }

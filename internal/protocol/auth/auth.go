@@ -39,6 +39,16 @@ func Read(header func(name string) []byte, query string) (Signer, error) {
 	return signer(a.credential), nil
 }
 
+// ReadAccessKey returns the access key that a request names; nil if its credential does not have five
+// parts, so that what precedes the first slash may be the beginning of something else.
+func ReadAccessKey(header func(name string) []byte, query string) []byte {
+	var a authorization
+	if a.find(header, query) != nil || bytes.Count(bytes.TrimRight(a.credential, "/"), []byte("/")) != 4 {
+		return nil
+	}
+	return signer(a.credential).AccessKey
+}
+
 // Repeated is the fault of a request with more than one Authorization header.
 func Repeated() error {
 	return fault(invalidSignature, "Found more than one 'Authorization' HTTP header.")

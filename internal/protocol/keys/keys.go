@@ -83,6 +83,12 @@ const (
 	maxSecret    = 4096
 )
 
+// form is that of the access keys of AWS, and of Generate. Secrets have lower-case letters.
+var form = regexp.MustCompile(`^[A-Z0-9]{16,128}$`)
+
+// HasForm reports whether text has the form of access keys, which no secret has.
+func HasForm(text string) bool { return form.MatchString(text) }
+
 // checkAccessKey returns what is wrong with an access key: it must fit in the Credential of a
 // signature.
 func checkAccessKey(text string) string {

@@ -51,10 +51,11 @@ func readPrivate(path string) ([]byte, error) {
 	if err := checkMode(path, info); err != nil {
 		return nil, err
 	}
-	if info.Size() > maxFile {
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1)) // pipes do not have a size
+	if err == nil && len(text) > maxFile {
 		return nil, fmt.Errorf("%s: the file is larger than %d bytes", path, maxFile)
 	}
-	return io.ReadAll(io.LimitReader(file, maxFile))
+	return text, err
 }
 
 // maxFile is the size of more keys than one server needs.

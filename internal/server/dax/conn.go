@@ -112,6 +112,7 @@ func (c *clientConn) hello() error {
 		return err
 	}
 	c.agent.Set("User-Agent", h.UserAgent)
+	c.from.TLS = door.TLSOf(c.nc)
 	return nil
 }
 
@@ -296,6 +297,10 @@ func (c *clientConn) answer(raw protocol.Raw) []byte {
 // authenticate verifies a signature. If it is wrong, the requests after it fail.
 func (c *clientConn) authenticate(raw protocol.Raw) {
 	h := c.node.options.Handler
+	if h.AwaitAccess(c.node.ctx) != nil {
+		c.auth = authentication{} // the client authenticates again
+		return
+	}
 	c.auth = authentication{keys: h.Keys()} // before, so that keys that are replaced meanwhile are noticed
 	request, err := raw.Decode(c.catalog)
 	if err == nil {
@@ -326,9 +331,13 @@ func (c *clientConn) verify(in *protocol.Authorization) (err error) {
 
 // unauthenticated returns the error of a client that may not send requests now.
 func (c *clientConn) unauthenticated() error {
-	switch {
-	case !c.node.options.Handler.Authenticates():
+	if !c.node.options.Handler.Authenticates() {
 		return nil
+	}
+	if err := c.node.options.Handler.AwaitAccess(c.node.ctx); err != nil {
+		return err
+	}
+	switch {
 	case c.auth.err != nil && c.auth.keys == c.node.options.Handler.Keys():
 		return c.auth.err
 	case c.auth.until.IsZero():

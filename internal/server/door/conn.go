@@ -49,7 +49,8 @@ type conn struct {
 	host   string // of the last request; most connections use one host only
 	remote string // the IP address of the client
 	secure bool   // the connection has TLS
-	kept   any    // by the handler
+	tls    TLS
+	kept   any // by the handler
 
 	wasCut atomic.Bool // the body was evicted
 
@@ -127,7 +128,11 @@ func (c *conn) handshake() bool {
 	}
 	c.secure = true
 	c.readUntil(c.last, c.s.times.head)
-	return secure.HandshakeContext(c.s.ctx) == nil
+	if secure.HandshakeContext(c.s.ctx) != nil {
+		return false
+	}
+	c.tls = TLSOf(c.nc)
+	return true
 }
 
 // waitForRequest waits for the first byte of a request. Between requests in quick
@@ -194,7 +199,7 @@ func (c *conn) read(r *Request, first bool) verdict {
 		c.host = string(host)
 	}
 	r.Method, r.Path, r.EscapedPath, r.Host = "POST", "/", "/", c.host
-	r.Length, r.Remote, r.Secure, r.Kept = h.length, c.remote, c.secure, &c.kept
+	r.Length, r.Remote, r.Secure, r.TLS, r.Kept = h.length, c.remote, c.secure, c.tls, &c.kept
 	if h.chunked {
 		r.Length = -1
 	}
@@ -333,7 +338,7 @@ type secureKey struct{}
 func markSecure(ctx context.Context, nc net.Conn) context.Context {
 	if counted, ok := nc.(*countedConn); ok {
 		if isSecure(counted.replayConn.Conn) {
-			return context.WithValue(ctx, secureKey{}, true)
+			return context.WithValue(ctx, secureKey{}, TLSOf(counted.replayConn.Conn))
 		}
 	}
 	return ctx

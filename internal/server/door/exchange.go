@@ -30,6 +30,7 @@ type Request struct {
 	Length              int64  // of the body; -1 is unknown
 	Remote              string // the IP address of the client; empty if it is not known
 	Secure              bool   // the connection has TLS
+	TLS                 TLS
 
 	// Kept is where the handler keeps what it knows of the connection. Requests that net/http
 	// has read have none.
@@ -86,7 +87,7 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
 	x.Request.EscapedPath, x.Request.Host, x.Request.Length = r.URL.EscapedPath(), r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
-	x.Request.Remote, x.Request.Secure = addressOf(r.RemoteAddr), IsSecure(r)
+	x.Request.Remote, x.Request.Secure, x.Request.TLS = addressOf(r.RemoteAddr), IsSecure(r), TLSFrom(r.Context())
 	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
 	return x
 }
