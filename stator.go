@@ -91,6 +91,11 @@ type Options struct {
 	// folder or URL. Other buckets are refused.
 	Buckets map[string]string
 
+	// NoPreallocation allocates no space in the folder before it is written, which is more than
+	// 100 MiB otherwise: for many databases on one disk. A write may then be slower, and a disk
+	// that other programs fill has less space left for deletes.
+	NoPreallocation bool
+
 	// CacheBytes is the size of the cache of data in a folder or in memory; it
 	// defaults to 64 MiB. It is allocated as it fills, and the garbage
 	// collector may need as much again.
@@ -589,7 +594,7 @@ func openLocal(o Options, now *clock.Clock) (store.Engine, error) {
 func (o *Options) storage(now *clock.Clock) pebble.Options {
 	storage := pebble.InMemory()
 	if o.Dir != "" {
-		storage = pebble.Options{Dir: o.Dir, AllowOtherFiles: o.AllowOtherFiles, Key: o.key}
+		storage = pebble.Options{Dir: o.Dir, AllowOtherFiles: o.AllowOtherFiles, Key: o.key, NoPreallocation: o.NoPreallocation}
 	}
 	if o.Relaxed {
 		storage.Durability = pebble.Relaxed

@@ -307,7 +307,7 @@ var errLocalClosed = errors.New("the server is stopping")
 
 // openDatabase opens a database.
 func (d *localDatabases) openDatabase(ctx context.Context, name string) (*stator.DB, error) {
-	o := stator.Options{Log: d.log, AllowedOrigins: d.flags.origins(), CacheBytes: 16 << 20}
+	o := stator.Options{Log: d.log, AllowedOrigins: d.flags.origins(), CacheBytes: 16 << 20, NoPreallocation: true}
 	if d.flags.delayStatuses {
 		o.TableDelay, o.DelayUpdatesOnly = localIndexDelay, true
 	}

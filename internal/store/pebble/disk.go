@@ -35,6 +35,7 @@ type disk struct {
 	totalBytes uint64    // of the disk, when it was opened; 0 if unknown
 
 	state    atomic.Uint32 // the reasons for which writes are rejected
+	sparse   bool          // nothing is allocated before it is written
 	low      atomic.Bool   // space is short: WAL files are neither kept nor preallocated
 	waits    atomic.Bool   // for space: not while the database is opened or closed
 	fullTill atomic.Int64  // until when the disk counts as full, as a time since opened
@@ -83,6 +84,7 @@ func newDisk(o Options) *disk {
 	d := &disk{
 		fs:       o.FS,
 		usage:    func() (vfs.DiskUsage, error) { return o.FS.GetDiskUsage(o.Dir) },
+		sparse:   o.NoPreallocation,
 		held:     &heldSpace{fs: o.FS, path: o.FS.PathJoin(o.Dir, reserveName)},
 		folder:   folder,
 		backlog:  &backlog{patience: o.BacklogWait},
@@ -330,7 +332,7 @@ func (d *disk) run(ctx context.Context, always, lowSpace func()) {
 // holdReserve allocates half of the reserve, unless writes are rejected then.
 func (d *disk) holdReserve() {
 	keep := d.reserve.Load()
-	if d.state.Load() != 0 || d.usageFailed.Load() || d.held.bytes() > 0 || d.free.Load() < keep+keep/4 {
+	if d.sparse || d.state.Load() != 0 || d.usageFailed.Load() || d.held.bytes() > 0 || d.free.Load() < keep+keep/4 {
 		return
 	}
 	d.held.hold(keep / 2)

@@ -73,9 +73,9 @@ type preallocatedFile struct {
 	disk *disk
 }
 
-// Preallocate allocates space, unless it is short.
+// Preallocate allocates space, unless it is short or not to be allocated.
 func (f *preallocatedFile) Preallocate(offset, length int64) error {
-	if f.disk.low.Load() {
+	if f.disk.sparse || f.disk.low.Load() {
 		return nil
 	}
 	return f.File.Preallocate(offset, length)

@@ -34,6 +34,34 @@ func TestReserveIsHeld(t *testing.T) {
 	}
 }
 
+// A folder that allocates nothing in advance takes little more than what was written to it.
+func TestNoPreallocation(t *testing.T) {
+	used := func(o Options) (bytes int64) {
+		o.Dir, o.DiskCheck = t.TempDir(), time.Hour
+		e := mustOpen(t, o)
+		defer e.Close()
+		if err := set(e, "a", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		e.disk.check()
+		e.disk.holdReserve()
+		files, err := filepath.Glob(filepath.Join(o.Dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			bytes += allocated(file)
+		}
+		return bytes
+	}
+	if bytes := used(Options{NoPreallocation: true}); bytes > 1<<20 {
+		t.Errorf("%d bytes are allocated", bytes)
+	}
+	if bytes := used(Options{}); bytes < 32<<20 {
+		t.Errorf("%d bytes are allocated by default", bytes)
+	}
+}
+
 // An operator makes room by removing the file. It no longer counts as free space, and is
 // created again.
 func TestReserveIsRemovedByHand(t *testing.T) {

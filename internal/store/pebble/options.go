@@ -43,6 +43,10 @@ type Options struct {
 	// fails with store.ErrConflict; defaults to 5 s.
 	Patience time.Duration
 
+	// NoPreallocation allocates no space before it is written, neither for WAL files nor for a
+	// full disk: for many databases on one disk.
+	NoPreallocation bool
+
 	// OpenTables is how many files of tables are kept open; defaults to 990.
 	OpenTables int
 
