@@ -13,8 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,24 +30,11 @@ import (
 
 // BenchmarkAnswer answers requests of connections that need no system calls, one for each
 // processor, so that its figures are those of the server alone. Its items and requests are
-// those of bench/.
+// those of bench/. make cost compiles this file with the code of an earlier commit, too: what
+// that does not have is in BenchmarkAnswerWith.
 func BenchmarkAnswer(b *testing.B) {
 	const onDemand = `"BillingMode": "PAY_PER_REQUEST"`
 	answers(b, stator.Options{}, onDemand, "GetItem", "Query", "PutItem", "UpdateItem") // reads first: writes leave versions behind
-	b.Run("keys", func(b *testing.B) {
-		path := filepath.Join(b.TempDir(), "keys.yaml")
-		if err := os.WriteFile(path, []byte("keys:\n  - access_key: AKID\n    secret: the secret\n"), 0o600); err != nil {
-			b.Fatal(err)
-		}
-		access, err := stator.OpenAccess(stator.AccessOptions{Keys: path})
-		if err != nil {
-			b.Fatal(err)
-		}
-		answers(b, stator.Options{Access: access}, onDemand, "GetItem")
-	})
-	b.Run("throttle", func(b *testing.B) { // 20000x are within the units of the first second
-		answers(b, stator.Options{Throttle: true}, `"ProvisionedThroughput": {"ReadCapacityUnits": 40000, "WriteCapacityUnits": 40000}`, "GetItem")
-	})
 }
 
 func answers(b *testing.B, o stator.Options, billing string, operations ...string) {
