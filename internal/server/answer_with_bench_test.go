@@ -22,9 +22,9 @@ func BenchmarkAnswerWith(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		answers(b, stator.Options{Access: access}, `"BillingMode": "PAY_PER_REQUEST"`, "GetItem")
+		answers(b, stator.Options{Access: access}, `"BillingMode": "PAY_PER_REQUEST"`, true, "GetItem")
 	})
 	b.Run("throttle", func(b *testing.B) { // 8000x are within the units of the first second
-		answers(b, stator.Options{Throttle: true}, `"ProvisionedThroughput": {"ReadCapacityUnits": 40000, "WriteCapacityUnits": 40000}`, "GetItem", "Query", "PutItem", "UpdateItem")
+		answers(b, stator.Options{Throttle: true}, `"ProvisionedThroughput": {"ReadCapacityUnits": 40000, "WriteCapacityUnits": 40000}`, false, "GetItem", "Query", "PutItem", "UpdateItem")
 	})
 }
