@@ -289,5 +289,6 @@ clients: ## run well-known client libraries against stator; needs npm, and skips
 	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --throttle --in ../python/throttle python3 -m unittest -v
+	cd clients/go && $(GO) run ./serving --throttle --clock --in ../python/clock python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --keys --in ../python/keys python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --keys --in .. ./aws-cli.sh
