@@ -254,6 +254,15 @@ torture-release: ## run the fault rigs towards the goals of a release for BUDGET
 bench: ## compare with other servers and with ceilings; ARGS='--workload get' selects workloads
 	cd bench && $(GO) run . $(ARGS)
 
+.PHONY: cost
+cost: ## what a request costs in instructions (needs valgrind) and processor time, compared with the commit BEFORE (99c1ce8), and with throttling; ARGS="--rounds 10"
+	rm -rf bin/before && git worktree prune && git worktree add --detach bin/before $(or $(BEFORE),99c1ce8)
+	cp internal/server/answer_bench_test.go bin/before/internal/server/
+	cd bin/before && $(GO) test -c -o ../answer-before ./internal/server
+	git worktree remove --force bin/before
+	$(GO) test -c -o bin/answer ./internal/server
+	cd bench && $(GO) run . cost $(ARGS) before=../bin/answer-before now=../bin/answer throttled=../bin/answer:throttle
+
 differ: ## send REQUESTS (100000) random requests to stator, DynamoDB Local and dynoxide, and compare the answers; SEED repeats a run, DURATION (30m) bounds it; needs npm and Java
 	cd differ && npm ci --ignore-scripts && $(GO) run . --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) --duration $(or $(DURATION),30m) $(ARGS)
 
@@ -281,5 +290,6 @@ clients: ## run well-known client libraries against stator; needs npm, and skips
 	cd clients/suites && npm ci && npm test
 	cd clients/go && $(GO) run ./serving --in ../python python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --throttle --in ../python/throttle python3 -m unittest -v
+	cd clients/go && $(GO) run ./serving --throttle --clock --in ../python/clock python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --keys --in ../python/keys python3 -m unittest -v
 	cd clients/go && $(GO) run ./serving --keys --in .. ./aws-cli.sh

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +32,7 @@ type heatFlags struct {
 func modelHeatCommand() *cobra.Command {
 	var f heatFlags
 	cmd := &cobra.Command{
-		Use:   "heat FILE",
+		Use:   "heat FILE...",
 		Short: "Show when which partition is throttled, and what to change",
 		Long: `Play the traffic of a model, at its peak rates, against the limits of its tables,
 indexes and partitions, as a server with --throttle has them: in virtual time and
@@ -44,13 +46,21 @@ global indexes.
 With --measure the same requests are sent at the same times to a private stator that
 throttles, also in virtual time, and its counters are shown with the forecast.
 
+Several models are compared at the end, such as the same load with other keys.
+
   stator model heat shop.model.yaml
   stator model heat shop.model.yaml --load 3x --for 1h
   stator model heat shop.model.yaml --read-units 100 --write-units 500
-  stator model heat shop.model.yaml --for 1m --measure`,
-		Args: arguments(1, "one file"),
+  stator model heat shop.model.yaml --for 1m --measure
+  stator model heat shop.model.yaml shop-sharded.model.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{fmt.Errorf("%s needs one or more files", cmd.CommandPath())}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&f.load, "load", "1x", "a multiple of the peak rates, or runs a second")
@@ -111,35 +121,91 @@ type measuredHeat struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-func (f *heatFlags) run(ctx context.Context, file string, stdout, stderr io.Writer) error {
+// run plays the models one after the other. What is wrong with any of them is reported
+// when all are printed.
+func (f *heatFlags) run(ctx context.Context, files []string, stdout, stderr io.Writer) error {
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	m, err := readModel(file)
+	models := make([]*model.Model, len(files))
+	for i, file := range files {
+		if models[i], err = readModel(file); err != nil {
+			return err
+		}
+		f.apply(models[i])
+	}
+	all := make([]*heatResult, len(files))
+	for i, file := range files {
+		found := &heatResult{File: file}
+		if err := f.forecast(ctx, models[i], o, found, stderr); err != nil {
+			return fmt.Errorf("cannot forecast the heat of %s: %w", file, err)
+		}
+		found.OK = found.Throttled == 0
+		all[i] = found
+		if f.json {
+			continue
+		}
+		if len(files) > 1 {
+			fmt.Fprintf(stdout, "%s: ", file)
+		}
+		if err := f.print(stdout, found); err != nil {
+			return err
+		}
+		if len(files) > 1 {
+			fmt.Fprintln(stdout)
+		}
+	}
+	switch {
+	case f.json && len(all) == 1:
+		err = encodeIndented(stdout, all[0])
+	case f.json:
+		err = encodeIndented(stdout, all)
+	case len(all) > 1:
+		err = printComparedHeat(stdout, all)
+	}
 	if err != nil {
 		return err
 	}
-	f.apply(m)
-	found := heatResult{File: file}
-	if err := f.forecast(ctx, m, o, &found, stderr); err != nil {
-		return fmt.Errorf("cannot forecast the heat of %s: %w", file, err)
+	var faults []error
+	for _, found := range all {
+		switch {
+		case found.Measured != nil && found.Measured.Errors > 0:
+			faults = append(faults, fmt.Errorf("%s: the server rejected %s: %s", found.File, plural(found.Measured.Errors, "run"), found.Measured.Error))
+		case !found.OK:
+			faults = append(faults, fmt.Errorf("%s: %s requests are throttled", found.File, model.Figure(found.Throttled)))
+		}
 	}
-	found.OK = found.Throttled == 0
-	if f.json {
-		err = encodeIndented(stdout, found)
-	} else {
-		err = f.print(stdout, &found)
+	return errors.Join(faults...)
+}
+
+// printComparedHeat prints a line for each model: how much is throttled, and what is asked of its
+// busiest partition, or of the table or index whose units are too few.
+func printComparedHeat(w io.Writer, all []*heatResult) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "MODEL\tTHROTTLED\tBUSIEST\tUNITS\tASKED/S\tOF ITS LIMIT\tREASON")
+	for _, found := range all {
+		busiest, units, asked, share := "-", "-", "-", "-"
+		var reasons []string
+		for _, x := range found.Resources {
+			for _, r := range x.Reasons {
+				if !slices.Contains(reasons, r.Reason) {
+					reasons = append(reasons, r.Reason)
+				}
+			}
+		}
+		if len(found.Resources) > 0 {
+			x := found.Resources[0]
+			rate, limit := x.Busiest.Share*float64(x.Busiest.Limit), float64(x.Busiest.Limit)
+			busiest, units = fmt.Sprintf("partition %d of %d of %s", x.Busiest.Partition, x.Partitions, resourceName(x)), x.Units
+			if x.Busiest.OfWhole {
+				busiest, rate, limit = resourceName(x), x.Asked, float64(x.Rate)
+			}
+			asked, share = model.Figure(rounded(rate)), percentOf(rate/limit)
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", found.File, countText(found.Throttled), busiest, units, asked, share, textOrDash(strings.Join(reasons, ", ")))
 	}
-	switch {
-	case err != nil:
-		return err
-	case found.Measured != nil && found.Measured.Errors > 0:
-		return fmt.Errorf("%s: the server rejected %s: %s", file, plural(found.Measured.Errors, "run"), found.Measured.Error)
-	case !found.OK:
-		return fmt.Errorf("%s: %s requests are throttled", file, model.Figure(found.Throttled))
-	}
-	return nil
+	return out.Flush()
 }
 
 func (f *heatFlags) forecast(ctx context.Context, m *model.Model, o heat.Options, found *heatResult, stderr io.Writer) error {

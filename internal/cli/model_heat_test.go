@@ -34,6 +34,7 @@ func TestModelHeat(t *testing.T) {
 		{"one kind of units", []string{hotKeysModel, "--write-units", "5"}, 2, []string{"must both be given"}},
 		{"two billing modes", []string{hotKeysModel, "--on-demand", "--write-units", "5", "--read-units", "5"}, 2, []string{"cannot be combined"}},
 		{"no time", []string{hotKeysModel, "--for", "0s"}, 2, []string{"--for is 0s"}},
+		{"no file", nil, 2, []string{"needs one or more files"}},
 		{"no such file", []string{"missing.model.yaml"}, 2, []string{"cannot read the model"}},
 		{"more than a server is sent", []string{queueModel, "--measure", "--for", "1h"}, 1, []string{"use a lower --load or a shorter --for"}},
 	} {
@@ -53,6 +54,28 @@ func TestModelHeat(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One command compares models: the same load with and without write sharding.
+func TestModelHeatOfSeveralModels(t *testing.T) {
+	code, stdout, stderr := runStator(t, "model", "heat", hotKeysModel, shardedModel, "--for", "1m")
+	if code != 1 || !strings.Contains(stderr, hotKeysModel+": ") || strings.Contains(stderr, shardedModel) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if n := strings.Count(stdout, "ledger, partition "); n != 2 {
+		t.Errorf("%d plots of 2", n)
+	}
+	_, compared, found := strings.Cut(stdout, "\nMODEL ")
+	rows := strings.Split(strings.TrimSpace(compared), "\n")
+	if !found || len(rows) != 3 || !strings.HasPrefix(rows[1], hotKeysModel) || !strings.Contains(rows[1], "TableWriteKeyRangeThroughputExceeded") ||
+		!strings.HasPrefix(rows[2], shardedModel) || strings.Contains(rows[2], "Exceeded") {
+		t.Errorf("the comparison is\n%s", compared)
+	}
+	code, stdout, stderr = runStator(t, "model", "heat", shardedModel, hotKeysModel, "--for", "1m", "--json")
+	var all []heatResult
+	if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != 1 || len(all) != 2 || !all[0].OK || all[1].OK {
+		t.Errorf("exit code %d, %v: %s%s", code, err, stdout, stderr)
 	}
 }
 

@@ -59,6 +59,12 @@ func (b *Bill) principal() string {
 
 func (b *Bill) add(d *DB, line billLine) {
 	b.d, b.table = d, line.table
+	if n := len(b.lines); n > 0 && !line.metered && line.exceeded == nil {
+		if last := &b.lines[n-1]; last.table == line.table && last.metered && last.charged == 0 {
+			last.at, last.charged = line.at, line.charged // a page is charged after it is metered
+			return
+		}
+	}
 	if b.lines == nil {
 		b.lines = b.first[:0]
 	}

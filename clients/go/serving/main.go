@@ -3,6 +3,7 @@
 //
 //	go run ./serving --in ../node node --test
 //	go run ./serving --throttle --in ../node node --test throttle
+//	go run ./serving --throttle --clock --in ../python/clock python3 -m unittest
 //	go run ./serving --keys --in ../node node --test keys
 //	go run ./serving --dax --in ../dax node --test test
 package main
@@ -25,19 +26,20 @@ func main() {
 	in := flag.String("in", ".", "folder to run the command in")
 	throttle := flag.Bool("throttle", false, "start stator with --throttle")
 	keys := flag.Bool("keys", false, "start stator with --keys, and give the command the key; otherwise any credentials are accepted")
+	clock := flag.Bool("clock", false, "start stator with --test-clock, so that the command can set the clock")
 	dax := flag.Bool("dax", false, "serve clients of DAX too, and give the command the address as DAX_ENDPOINT")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "serving: the command is missing")
 		os.Exit(2)
 	}
-	if err := serving(*in, *throttle, *keys, *dax, flag.Args()); err != nil {
+	if err := serving(*in, *throttle, *clock, *keys, *dax, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "serving: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func serving(in string, throttle, keys, dax bool, command []string) (err error) {
+func serving(in string, throttle, clock, keys, dax bool, command []string) (err error) {
 	folder, err := os.MkdirTemp("", "stator-clients-")
 	if err != nil {
 		return err
@@ -50,6 +52,9 @@ func serving(in string, throttle, keys, dax bool, command []string) (err error) 
 		return fmt.Errorf("build stator: %w", err)
 	}
 	args := []string{fmt.Sprintf("--throttle=%t", throttle)}
+	if clock {
+		args = append(args, "--test-clock")
+	}
 	key := newKey{AccessKey: "any", Secret: "any"}
 	if keys {
 		file := filepath.Join(folder, "keys.yaml")
@@ -107,6 +112,10 @@ func start(binary string, args []string, dax bool) (endpoint, accelerated string
 	}
 	output := bufio.NewReader(stderr)
 	line, err := output.ReadString('\n')
+	if strings.Contains(line, "level=WARN") { // that clients can set the clock
+		fmt.Fprint(os.Stderr, line)
+		line, err = output.ReadString('\n')
+	}
 	endpoint, found := strings.CutPrefix(strings.TrimSpace(line), "stator listens on ")
 	if err != nil || !found {
 		return "", "", nil, errors.Join(fmt.Errorf("stator printed %q", line), server.Process.Kill(), server.Wait())

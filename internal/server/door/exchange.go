@@ -132,8 +132,9 @@ func (r *Request) Header(name string) []byte {
 	if r.web != nil {
 		return []byte(r.web.Get(name))
 	}
-	for _, f := range r.head.fields {
-		if is(r.head.text[f.name:f.nameEnd], name) {
+	for i := range r.head.fields {
+		f := &r.head.fields[i]
+		if int(f.nameEnd-f.name) == len(name) && is(r.head.text[f.name:f.nameEnd], name) {
 			return r.head.text[f.value:f.valueEnd:f.valueEnd]
 		}
 	}
@@ -147,7 +148,7 @@ func (r *Request) HeaderAt(name []byte, from int) (value []byte, next int, ok bo
 		return r.webHeaderAt(string(name), from)
 	}
 	for i := from; i < len(r.head.fields); i++ {
-		if f := &r.head.fields[i]; sameName(r.head.text[f.name:f.nameEnd], name) {
+		if f := &r.head.fields[i]; int(f.nameEnd-f.name) == len(name) && sameName(r.head.text[f.name:f.nameEnd], name) {
 			return r.head.text[f.value:f.valueEnd:f.valueEnd], i + 1, true
 		}
 	}
@@ -156,7 +157,7 @@ func (r *Request) HeaderAt(name []byte, from int) (value []byte, next int, ok bo
 
 // sameName reports whether two names of headers are equal, ignoring case. Unlike bytes.EqualFold it
 // compares the lengths first, and knows ASCII only, as names do.
-func sameName(a, b []byte) bool {
+func sameName[T []byte | string](a []byte, b T) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -3,7 +3,6 @@ package door
 import (
 	"bytes"
 	"encoding/binary"
-	"strings"
 )
 
 // opening is the only request line that the door accepts.
@@ -226,5 +225,5 @@ func (h *head) readLength(value []byte) bool {
 
 // is reports whether b is a word, ignoring case.
 func is(b []byte, word string) bool {
-	return len(b) == len(word) && (string(b) == word || strings.EqualFold(string(b), word))
+	return len(b) == len(word) && (string(b) == word || sameName(b, word))
 }
