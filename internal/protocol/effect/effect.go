@@ -48,6 +48,9 @@ func Of(operation string, body []byte) Effect {
 	case slices.Contains(changers, operation):
 		return Tables
 	}
+	if strings.Contains(operation, ".") { // a server that looks behind the last dot would run something else
+		return Other
+	}
 	for _, word := range readers {
 		if strings.HasPrefix(operation, word) {
 			return Nothing

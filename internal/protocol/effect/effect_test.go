@@ -78,7 +78,7 @@ func TestOperations(t *testing.T) {
 	for operation, want := range map[string]Effect{
 		"GetItem": Nothing, "Query": Nothing, "ItemHistory": Nothing, "TransactGetItems": Nothing, "DescribeTable": Nothing,
 		"PutItem": Items, "UndoChanges": Items, "CreateTable": Tables, "UpdateTimeToLive": Tables,
-		"PutResourcePolicy": Other, "CreateAccessKey": Other, "SetFaults": Other, "getitem": Other, "": Other,
+		"PutResourcePolicy": Other, "CreateAccessKey": Other, "SetFaults": Other, "getitem": Other, "Get.PutItem": Other, "": Other,
 	} {
 		if got := Of(operation, []byte("{}")); got != want {
 			t.Errorf("%s has the effect %d, want %d", operation, got, want)
