@@ -10,6 +10,18 @@ import (
 )
 
 
+// The units of requests that are sent at the same time are all counted.
+func TestUnitsOfBulkChanges(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.create(t, "Notes", "id S")
+	b := s.open(t, "#/table/Notes/items")
+	b.run(`await t.rows(0); await t.write(); document.querySelector(".menu").open = true; await t.click(".entries button", "Import");
+		await t.fill("dialog textarea", Array.from({ length: 60 }, (_, i) => '{"Item":{"id":{"S":"' + i + '"}}}').join("\n")); await t.click("dialog .start", "Import 60 items"); await t.has("60 written, 0 skipped because they exist, 60 units."); await t.click("dialog button", "Close"); await t.rows(60);
+		await t.fill(".grid thead input[type=checkbox]", true); document.querySelector(".menu").open = true; await t.click(".entries button", "Edit 60 selected"); await t.fill("dialog .path", "note"); await t.fill("dialog .scalar", "x"); await t.fill("dialog .confirm", "60");
+		await t.click("dialog .start"); await t.has("60 changed, 0 skipped because they did not match any more, 60 units.");`)
+}
+
 // Binary keys, keys with 38 digits, and names that expressions reserve are paged through in an index, forwards and backwards.
 func TestPagesOfAnIndex(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,8 @@ function Bulk({ table, request, items, title, verb, edits, onClose }) {
     const one = async (item) => {
       const { operation, input } = make(item);
       try {
-        done.units += unitsOf(await callPatiently(operation, { ...input, ReturnConsumedCapacity: "TOTAL" }, signal));
+        const reply = await callPatiently(operation, { ...input, ReturnConsumedCapacity: "TOTAL" }, signal);
+        done.units += unitsOf(reply); // not in one expression with await: other workers add to it, too
         done.changed++;
       } catch (err) {
         if (err.code !== "ConditionalCheckFailedException") throw err;

@@ -182,7 +182,8 @@ async function addMissing(table, items, done, show, abort) {
   const worker = async () => {
     for (let item; (item = waiting.shift()); ) {
       try {
-        done.units += unitsOf(await callPatiently("PutItem", { TableName: table.TableName, Item: item, ...condition, ReturnConsumedCapacity: "TOTAL" }, abort));
+        const reply = await callPatiently("PutItem", { TableName: table.TableName, Item: item, ...condition, ReturnConsumedCapacity: "TOTAL" }, abort);
+        done.units += unitsOf(reply); // not in one expression with await: other workers add to it, too
         done.written++;
       } catch (err) {
         if (err.code !== "ConditionalCheckFailedException") throw err;
