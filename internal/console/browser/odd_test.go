@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,6 +10,52 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+
+// wide returns an item with more attributes than a condition may have operators for.
+func wide(attributes int) item {
+	i := item{"id": text("wide"), "__proto__": text("p"), "bin": &types.AttributeValueMemberB{Value: []byte{0, 255}}}
+	for n := range attributes {
+		i[fmt.Sprintf("a%04d", n)] = &types.AttributeValueMemberL{Value: []types.AttributeValue{number(fmt.Sprint(n)), &types.AttributeValueMemberNULL{Value: true}}}
+	}
+	return i
+}
+
+// An item with hundreds of attributes is changed and deleted like any other, and nobody's change is overwritten.
+func TestWideItems(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.create(t, "Wide", "id S")
+	s.put(t, "Wide", wide(400))
+	b := s.open(t, "#/table/Wide/items")
+	const key = `{"id":{"S":"wide"}}`
+	b.run(`await t.rows(1); await t.write(); await t.click(".grid button.link"); await t.click("dialog button", "DynamoDB JSON");
+		const item = JSON.parse((await t.el("dialog textarea")).value); for (let n = 0; n < 200; n++) item["a" + String(n).padStart(4, "0")] = { S: "new " + n }; delete item.a0399; item.bin.B = "AQ=="; item.added = { BOOL: true };
+		await t.fill("dialog textarea", JSON.stringify(item));`)
+	theirs := wide(400)
+	theirs["a0007"] = text("theirs")
+	s.put(t, "Wide", theirs)
+	b.run(`await t.click("dialog .save", "Save"); await t.has("Somebody has changed this item"); await t.has("theirs");`)
+	if got := s.get(t, "Wide", key); strings.Contains(got, "new 1") {
+		t.Errorf("the change of somebody else is overwritten: %s", got)
+	}
+	b.run(`await t.click("dialog button", "Put my changes on theirs"); await t.el("dialog .parts"); await t.click("dialog .save", "Save"); await t.has("Saved,");`)
+	want := wide(400)
+	for n := range 200 {
+		want[fmt.Sprintf("a%04d", n)] = text(fmt.Sprintf("new %d", n))
+	}
+	delete(want, "a0399")
+	want["bin"], want["added"] = &types.AttributeValueMemberB{Value: []byte{1}}, &types.AttributeValueMemberBOOL{Value: true}
+	saved := s.get(t, "Wide", key)
+	s.put(t, "Wide", want)
+	if got := s.get(t, "Wide", key); saved != got {
+		t.Errorf("the saved item is\n%s\nwant\n%s", saved, got)
+	}
+	b.run(`await t.until(() => !t.all("dialog").length); await t.click("[data-key=r]"); await t.until(() => !t.all("button", "Stop").length); await t.click(".grid button.link"); await t.el("dialog .parts"); await t.click("dialog button.danger", "Delete");`)
+	want["a0300"] = text("theirs")
+	s.put(t, "Wide", want)
+	b.run(`await t.click("dialog button.danger", "Delete"); await t.has("Somebody has changed this item"); await t.click("dialog button", "Discard mine"); await t.el("dialog .parts");
+		await t.click("dialog button.danger", "Delete"); await t.click("dialog button.danger", "Delete"); await t.has("Deleted,"); await t.rows(0);`)
+}
 
 // The units of requests that are sent at the same time are all counted.
 func TestUnitsOfBulkChanges(t *testing.T) {

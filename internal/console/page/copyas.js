@@ -43,7 +43,7 @@ function toCLI({ operation, input }) {
 const isValue = (v) => v !== null && typeof v === "object" && !Array.isArray(v) && Object.keys(v).length === 1 && /^(S|N|B|BOOL|NULL|M|L|SS|NS|BS)$/.test(Object.keys(v)[0]);
 
 /** Whether the members of a structure are values of items. */
-const holdsValues = (name) => ["Key", "Item", "ExpressionAttributeValues", "ExclusiveStartKey"].includes(name);
+const holdsValues = (name) => ["Key", "Item", "ExpressionAttributeValues", "ExclusiveStartKey", "Expected", "AttributeUpdates"].includes(name);
 
 function toPython({ operation, input }) {
   const { url, region } = endpoint();
@@ -111,6 +111,8 @@ const goKinds = {
   GlobalSecondaryIndexUpdates: "[]types.GlobalSecondaryIndexUpdate", GlobalSecondaryIndexes: "[]types.GlobalSecondaryIndex", LocalSecondaryIndexes: "[]types.LocalSecondaryIndex",
   Create: "*types.CreateGlobalSecondaryIndexAction", Update: "*types.UpdateGlobalSecondaryIndexAction", Delete: "*types.DeleteGlobalSecondaryIndexAction",
   NonKeyAttributes: "[]string", Tags: "[]types.Tag", Parameters: "[]types.AttributeValue", ExpressionAttributeNames: "map[string]string",
+  Expected: "map[string]types.ExpectedAttributeValue", AttributeUpdates: "map[string]types.AttributeValueUpdate",
+  ComparisonOperator: "types.ComparisonOperator", AttributeValueList: "[]types.AttributeValue", Action: "types.AttributeAction",
   Key: "map[string]types.AttributeValue", Item: "map[string]types.AttributeValue", ExpressionAttributeValues: "map[string]types.AttributeValue", ExclusiveStartKey: "map[string]types.AttributeValue",
 };
 
@@ -137,7 +139,7 @@ function toGo({ operation, input }) {
   const field = (k, v, indent) => {
     const kind = goKinds[k] ?? "string";
     switch (kind) {
-      case "string": return `aws.String(${goString(v)})`;
+      case "string": return typeof v === "object" ? value(v, indent) : `aws.String(${goString(v)})`; // Value is that of a tag or of an update
       case "int32": return `aws.Int32(${v})`;
       case "int64": return `aws.Int64(${v})`;
       case "time": return `aws.Time(time.Unix(${v}, 0))`;
@@ -147,6 +149,7 @@ function toGo({ operation, input }) {
       case "map[string]types.AttributeValue": return values(v, indent);
       case "[]types.AttributeValue": return block(kind, v.map((e) => value(e, indent + "\t")), indent);
     }
+    if (kind.startsWith("map[string]")) return block(kind, Object.keys(v).map((n) => `${goString(n)}: ${struct("", v[n], indent + "\t")}`), indent);
     if (kind.startsWith("[]")) return block(kind, v.map((e) => struct("", e, indent + "\t")), indent);
     if (kind.startsWith("*")) return struct("&" + kind.slice(1), v, indent);
     return `${kind}(${goString(v)})`;

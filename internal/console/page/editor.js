@@ -70,9 +70,14 @@ function Form({ table, shown, onClose, onShow }) {
     }
   });
   const [remove, removing] = useAction(async () => {
-    const reply = await call("DeleteItem", { ...deleteRequest(table, before).input, ReturnConsumedCapacity: "TOTAL" });
-    toast(`Deleted, ${units(unitsOf(reply))}.`);
-    onClose(true);
+    try {
+      const reply = await call("DeleteItem", { ...deleteRequest(table, before).input, ReturnConsumedCapacity: "TOTAL" });
+      toast(`Deleted, ${units(unitsOf(reply))}.`);
+      onClose(true);
+    } catch (err) {
+      if (err.code !== "ConditionalCheckFailedException") throw err;
+      setConflict({ theirs: err.reply.Item ?? null });
+    }
   });
   const [sure, setSure] = useState(false);
 
@@ -83,9 +88,9 @@ function Form({ table, shown, onClose, onShow }) {
       setText(null);
     }
   };
-  if (conflict) return html`<${Conflict} table=${table} before=${before} mine=${edited.item} theirs=${conflict.theirs} onBack=${() => setConflict(null)}
+  if (conflict) return html`<${Conflict} table=${table} before=${before} mine=${edited.item ?? before} theirs=${conflict.theirs} onBack=${() => setConflict(null)}
     onTheirs=${() => onShow({ before: conflict.theirs, item: conflict.theirs, units: 0 })}
-    onMerge=${() => onShow({ before: conflict.theirs, item: merged(before, edited.item, conflict.theirs), units: 0 })} onClose=${onClose} />`;
+    onMerge=${() => onShow({ before: conflict.theirs, item: merged(before, edited.item ?? before, conflict.theirs), units: 0 })} onClose=${onClose} />`;
   return html`<div class="form" onKeyDown=${(e) => { if (e.key === "Enter" && e.ctrlKey && writing.value) { e.preventDefault(); save(); } }}>
     <div class="row middle">
       <button type="button" aria-pressed=${text === null} disabled=${text !== null && !edited.item} onClick=${() => text !== null && toText()}>Form</button>
@@ -118,6 +123,15 @@ function inOrder(table, root) {
   return { ...root, parts: [...root.parts].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) };
 }
 
+/** The most attributes that one condition can compare: each takes two of 300 operators. */
+const maxCompared = 149;
+
+/** The legacy parameter that tests that attributes are as they were. It has no limit. */
+const expected = (item, names) => Object.fromEntries(names.map((n) => {
+  const was = attribute(item, n);
+  return [n, was === undefined ? { ComparisonOperator: "NULL" } : { ComparisonOperator: "EQ", AttributeValueList: [was] }];
+}));
+
 /** The request that saves an item, or null if nothing was changed. */
 export function saveRequest(table, before, after) {
   const used = new Placeholders();
@@ -129,6 +143,11 @@ export function saveRequest(table, before, after) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changed = names.filter((n) => !same(attribute(before, n), attribute(after, n)));
   if (changed.length === 0) return null;
+  const common = { TableName: table.TableName, Key: keyOf(table, before) };
+  if (changed.length > maxCompared) {
+    const updates = changed.map((n) => [n, attribute(after, n) === undefined ? { Action: "DELETE" } : { Action: "PUT", Value: after[n] }]);
+    return { operation: "UpdateItem", input: { ...common, AttributeUpdates: Object.fromEntries(updates), Expected: expected(before, [hash, ...changed]), ReturnValuesOnConditionCheckFailure: "ALL_OLD" } };
+  }
   const set = [], remove = [], tests = [`attribute_exists(${used.name(hash)})`];
   for (const n of changed) {
     const name = used.name(n), was = attribute(before, n), is = attribute(after, n);
@@ -137,8 +156,7 @@ export function saveRequest(table, before, after) {
     tests.push(was === undefined ? `attribute_not_exists(${name})` : `${name} = ${used.value(was)}`);
   }
   const input = {
-    TableName: table.TableName,
-    Key: Object.fromEntries(keyNames(table).map((k) => [k, before[k]])),
+    ...common,
     UpdateExpression: [set.length && "SET " + set.join(", "), remove.length && "REMOVE " + remove.join(", ")].filter(Boolean).join(" "),
     ConditionExpression: tests.join(" AND "),
     ReturnValuesOnConditionCheckFailure: "ALL_OLD",
@@ -149,9 +167,11 @@ export function saveRequest(table, before, after) {
 /** The request that deletes an item if it is as it was shown. */
 function deleteRequest(table, before) {
   const used = new Placeholders();
-  const keys = keyNames(table);
-  const tests = Object.keys(before).filter((n) => !keys.includes(n)).map((n) => `${used.name(n)} = ${used.value(before[n])}`);
-  const input = { TableName: table.TableName, Key: Object.fromEntries(keys.map((k) => [k, before[k]])), ConditionExpression: [`attribute_exists(${used.name(keys[0])})`, ...tests].join(" AND ") };
+  const keys = keyNames(table), common = { TableName: table.TableName, Key: keyOf(table, before), ReturnValuesOnConditionCheckFailure: "ALL_OLD" };
+  const others = Object.keys(before).filter((n) => !keys.includes(n));
+  if (others.length > maxCompared) return { operation: "DeleteItem", input: { ...common, Expected: expected(before, [keys[0], ...others]) } };
+  const tests = others.map((n) => `${used.name(n)} = ${used.value(before[n])}`);
+  const input = { ...common, ConditionExpression: [`attribute_exists(${used.name(keys[0])})`, ...tests].join(" AND ") };
   return { operation: "DeleteItem", input: used.addTo(input) };
 }
 
@@ -169,7 +189,7 @@ function Conflict({ before, mine, theirs, onBack, onTheirs, onMerge, onClose }) 
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(mine), ...Object.keys(theirs ?? {})])];
   const rows = names.filter((n) => !same(attribute(before ?? {}, n), attribute(mine, n)) || !same(attribute(before ?? {}, n), attribute(theirs ?? {}, n)));
   return html`<div class="form conflict">
-    <p class="warning">${before ? (theirs ? "Somebody has changed this item since you opened it. Nothing was saved." : "Somebody has deleted this item since you opened it. Nothing was saved.") : "An item with this key exists already. Nothing was saved."}</p>
+    <p class="warning">${before ? (theirs ? "Somebody has changed this item since you opened it. Nothing was written." : "Somebody has deleted this item since you opened it. Nothing was written.") : "An item with this key exists already. Nothing was written."}</p>
     ${before && html`<div class="scroll"><table class="list"><thead><tr><th scope="col">Attribute</th><th scope="col">As you opened it</th><th scope="col">Now</th><th scope="col">Yours</th></tr></thead>
       <tbody>${rows.map((n) => html`<tr><td>${n}</td>${[before, theirs ?? {}, mine].map((i) => html`<td class="mono">${summary(attribute(i, n), 80)}</td>`)}</tr>`)}</tbody></table></div>`}
     <div class="dialog-foot">

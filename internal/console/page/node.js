@@ -49,7 +49,8 @@ export function nodeFault(node) {
   if (node.type === "M") {
     const names = node.parts.map((p) => p.name);
     if (names.includes("")) return "An attribute needs a name.";
-    const twice = names.find((n, i) => names.indexOf(n) !== i);
+    const seen = new Set();
+    const twice = names.find((n) => seen.size === seen.add(n).size);
     return twice === undefined ? "" : `The name ${JSON.stringify(twice)} is used twice.`;
   }
   if (isSet(node.type)) {

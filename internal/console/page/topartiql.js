@@ -33,6 +33,7 @@ const keyTest = (key) => Object.keys(key).map((k) => `${name(k)} = ${literal(key
 
 /** The statement of a request; an error says why it has none. */
 export function toPartiQL({ operation, input }, table) {
+  if (input.Expected) throw new Error("PartiQL has no statement that tests so many attributes.");
   const into = name(input.TableName ?? "");
   switch (operation) {
     case "GetItem": return `SELECT * FROM ${into} WHERE ${keyTest(input.Key)}`;
