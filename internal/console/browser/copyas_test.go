@@ -339,7 +339,7 @@ func TestCopyAs(t *testing.T) {
 				t.Errorf("%s shows %s", name, got)
 			}
 		}
-		if got := b.run(`await t.write(); await t.click(".grid button.link"); await t.fill('dialog input[aria-label="Value of n"]', "8"); await t.click("dialog button", "Request"); await t.click("dialog .copyas button", "PartiQL"); return (await t.el("dialog pre.request")).textContent;`); got != `UPDATE "Notes" SET "n" = 8 WHERE "id" = '1' AND "n" = 7` {
+		if got := b.run(`await t.write(); await t.click(".grid button.link"); await t.fill('dialog [aria-label="Value of n"]', "8"); await t.click("dialog button", "Request"); await t.click("dialog .copyas button", "PartiQL"); return (await t.el("dialog pre.request")).textContent;`); got != `UPDATE "Notes" SET "n" = 8 WHERE "id" = '1' AND "n" = 7` {
 			t.Errorf("the editor shows %s", got)
 		}
 	})

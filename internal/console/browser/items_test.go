@@ -230,15 +230,15 @@ func TestEditorIsExact(t *testing.T) {
 		await value("n38", "12345678901234567890123456789012345678");
 		await value("bin", "@"); await t.has("This is not base64"); await value("bin", "AID/");
 		await value("yes", "true"); await value("empty", ""); await type("nothing", "NULL");
-		const set = t.all("dialog input.name").find((e) => e.value === "ss").closest(".part").querySelectorAll(".parts input");
+		const set = t.all("dialog input.name").find((e) => e.value === "ss").closest(".part").querySelectorAll(".parts .value");
 		const member = [...set].find((e) => e.value === "c"); member.value = ""; member.dispatchEvent(new Event("input", { bubbles: true })); await t.rest();
 		await add("small", "N"); await value("small", "0.1000000000000000055511151231257827021");
 		await add("ns", "NS");
 		for (const n of ["3", "-1.5", "12345678901234567890123456789012345678"]) {
 			const part = t.all("dialog input.name").find((e) => e.value === "ns").closest(".part");
-			const fields = part.querySelectorAll(".parts input"); const field = fields[fields.length - 1];
+			const fields = part.querySelectorAll(".parts .value"); const field = fields[fields.length - 1];
 			if (field.value !== "") { [...part.querySelectorAll("button.add")].at(-1).click(); await t.rest(); }
-			const last = [...part.querySelectorAll(".parts input")].at(-1); last.value = n; last.dispatchEvent(new Event("input", { bubbles: true })); await t.rest();
+			const last = [...part.querySelectorAll(".parts .value")].at(-1); last.value = n; last.dispatchEvent(new Event("input", { bubbles: true })); await t.rest();
 		}
 		await t.click("dialog .save", "Save"); await t.has("Saved,");
 		if (document.title !== "stator console") throw new Error("a value was run");`)
@@ -259,7 +259,7 @@ func TestConflicts(t *testing.T) {
 	s.put(t, "Notes", item{"id": text("1"), "title": text("old"), "body": text("text")})
 	b := s.open(t, "#/table/Notes/items")
 	b.run(`await t.rows(1); await t.write(); await t.click(".grid button.link"); await t.el("dialog .parts");
-		await t.fill('dialog input[aria-label="Value of title"]', "mine");`)
+		await t.fill('dialog [aria-label="Value of title"]', "mine");`)
 	s.put(t, "Notes", item{"id": text("1"), "title": text("theirs"), "body": text("text"), "more": number("1")})
 	b.run(`await t.click("dialog .save", "Save"); await t.has("Somebody has changed this item"); await t.has("theirs");`)
 	if got := s.get(t, "Notes", `{"id":{"S":"1"}}`); !strings.Contains(got, "theirs") {
@@ -270,13 +270,13 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("the item is %s", got)
 	}
 	// A new item does not replace one, and an item that was deleted is not made again.
-	b.run(`await t.click("button", "New item"); await t.fill('dialog input[aria-label="Value of id"]', "1"); await t.click("dialog .save", "Save"); await t.has("An item with this key exists already"); await t.click("dialog button", "Close");
-		await t.rows(1); await t.click(".grid button.link"); await t.el("dialog .parts"); await t.fill('dialog input[aria-label="Value of title"]', "again");`)
+	b.run(`await t.click("button", "New item"); await t.fill('dialog [aria-label="Value of id"]', "1"); await t.click("dialog .save", "Save"); await t.has("An item with this key exists already"); await t.click("dialog button", "Close");
+		await t.rows(1); await t.click(".grid button.link"); await t.el("dialog .parts"); await t.fill('dialog [aria-label="Value of title"]', "again");`)
 	if _, err := s.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("Notes"), Key: item{"id": text("1")}}); err != nil {
 		t.Fatal(err)
 	}
 	b.run(`await t.click("dialog .save", "Save"); await t.has("Somebody has deleted this item"); await t.click("dialog button", "Close"); await t.rows(0);
-		await t.click("button", "New item"); await t.fill('dialog input[aria-label="Value of id"]', "2"); await t.click("dialog .save", "Save"); await t.has("Saved,"); await t.rows(1);
+		await t.click("button", "New item"); await t.fill('dialog [aria-label="Value of id"]', "2"); await t.click("dialog .save", "Save"); await t.has("Saved,"); await t.rows(1);
 		await t.click(".grid button.link"); await t.click("dialog button", "DynamoDB JSON"); await t.fill("dialog textarea", '{"id":{"S":"2"},"n":{"N":"1x"}}'); await t.has("n: This is not a number.");
 		await t.fill("dialog textarea", '{"id":{"S":"2"},"n":{"N":"1"}}'); await t.click("dialog .save", "Save"); await t.until(() => !t.all("dialog").length);
 		await t.click(".grid button.link"); await t.click("dialog button.danger", "Delete"); await t.click("dialog button.danger", "Delete"); await t.has("Deleted,"); await t.rows(0);`)

@@ -57,6 +57,25 @@ func TestWideItems(t *testing.T) {
 		await t.click("dialog button.danger", "Delete"); await t.click("dialog button.danger", "Delete"); await t.has("Deleted,"); await t.rows(0);`)
 }
 
+// Text is edited as it is typed and stored: a field keeps the focus while its text grows, and line ends stay.
+func TestTextIsExact(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.create(t, "Notes", "id S")
+	s.put(t, "Notes", item{"id": text("1"), "title": text("t"), "unix": text("a\nb"), "dos": text("a\r\nb"), "mixed": text("a\r\nb\nc\rd"), "old": text("a\rb")})
+	b := s.open(t, "#/table/Notes/items")
+	long := strings.Repeat("0123456789", 10)
+	b.run(`await t.rows(1); await t.write(); await t.click(".grid button.link"); const e = await t.el('dialog [aria-label="Value of title"]'); e.focus(); e.select();`)
+	b.keys(long)
+	b.run(`for (const [name, value] of [["unix", "a\nb\nc"], ["dos", "a\nb\nc"]]) await t.fill('dialog [aria-label="Value of ' + name + '"]', value);
+		for (const name of ["mixed", "old"]) if (!(await t.el('dialog [aria-label="Value of ' + name + '"]')).readOnly) throw new Error(name + " can be edited in a field, which changes its line ends");
+		await t.click("dialog .save", "Save"); await t.has("Saved,");`)
+	want := `{"Item":{"dos":{"S":"a\r\nb\r\nc"},"id":{"S":"1"},"mixed":{"S":"a\r\nb\nc\rd"},"old":{"S":"a\rb"},"title":{"S":"` + long + `"},"unix":{"S":"a\nb\nc"}}}`
+	if got := s.get(t, "Notes", `{"id":{"S":"1"}}`); !sameJSON(got, want) {
+		t.Errorf("the item is %s\nwant %s", got, want)
+	}
+}
+
 // The units of requests that are sent at the same time are all counted.
 func TestUnitsOfBulkChanges(t *testing.T) {
 	t.Parallel()

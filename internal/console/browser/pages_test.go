@@ -142,7 +142,7 @@ func TestKeyboard(t *testing.T) {
 	b.keys("\r")
 	b.run(`await t.rows(1); document.querySelector(".grid").focus();`)
 	b.keys("\r")
-	b.run(`(await t.el('dialog input[aria-label="Value of title"]')).select(); t.all('dialog input[aria-label="Value of title"]')[0].focus();`)
+	b.run(`(await t.el('dialog [aria-label="Value of title"]')).select(); t.all('dialog [aria-label="Value of title"]')[0].focus();`)
 	b.keys("new")
 	b.keys("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl))
 	b.run(`await t.has("Saved,"); await t.until(() => t.cells()[0].includes("new"), "the new title");`)

@@ -250,15 +250,28 @@ function Leaf({ node, label, locked, onText }) {
   if (node.type === "NULL") return html`<span class="hint grow">null</span>`;
   if (node.type === "BOOL") return html`<select class="grow" aria-label=${label} value=${node.text} onChange=${(e) => onText(e.target.value)}><option>true</option><option>false</option></select>`;
   const fault = locked ? "" : nodeFault(node);
-  const multiline = node.type !== "N" && (node.text.length > 60 || node.text.includes("\n"));
-  const props = { "aria-label": label, "aria-invalid": fault ? "true" : undefined, readonly: locked, spellcheck: false, value: node.text, onInput: (e) => onText(e.target.value) };
+  const ends = node.type === "S" ? lineEnds(node.text) : "";
+  const given = (text) => onText(ends === "dos" ? text.replaceAll("\n", "\r\n") : text);
+  const props = { "aria-label": label, "aria-invalid": fault ? "true" : undefined, readonly: locked || ends === "mixed", spellcheck: false, value: node.text, onInput: (e) => given(e.target.value),
+    placeholder: { S: "empty text", N: "number, up to 38 digits", B: "base64" }[node.type] };
+  // A field for text is the same whatever it has: another one would not have the focus. An input would remove line ends.
   return html`<div class="grow">
-    ${multiline ? html`<textarea class="code" rows=${Math.min(10, Math.ceil(node.text.length / 80) + node.text.split("\n").length)} ...${props}></textarea>`
-      : html`<input class="mono value" placeholder=${{ S: "empty text", N: "number, up to 38 digits", B: "base64" }[node.type]} ...${props} />`}
+    ${node.type === "N" ? html`<input class="mono value" inputmode="decimal" ...${props} />` : html`<textarea class="code value" rows=${rowsOf(node.text)} ...${props}></textarea>`}
     ${fault && html`<span class="invalid">${fault}</span>`}
+    ${ends === "mixed" && !locked && html`<span class="hint">The text has several kinds of line ends, which a field would make the same: edit it as DynamoDB JSON.</span>`}
     ${node.type === "B" && !base64Fault(node.text) && node.text && html`<span class="hint">${base64Length(node.text)} bytes${readable(node.text)}</span>`}
   </div>`;
 }
+
+/** The line ends of a text: "dos" if all are \r\n, "mixed" if \r is elsewhere. A field has \n for all of them. */
+function lineEnds(text) {
+  if (!text.includes("\r")) return "";
+  return /\r(?!\n)|(?<!\r)\n/.test(text) ? "mixed" : "dos";
+}
+
+const lineLength = 80;
+
+const rowsOf = (text) => Math.min(10, text.split("\n", 10).reduce((n, line) => n + Math.max(1, Math.ceil(line.length / lineLength)), 0));
 
 /** The text in binary data, if it is text. */
 function readable(base64) {
