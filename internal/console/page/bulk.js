@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./html.js";
 import { callPatiently, allPages, unitsOf } from "./api.js";
 import { Dialog, Problem, count, itemsText, units } from "./ui.js";
-import { keyNames, keyOf } from "./schema.js";
+import { keyNames, keyOf, keysOf } from "./schema.js";
 import { summary, attribute, valueFault } from "./values.js";
 import { Placeholders, scalar } from "./request.js";
 import { Scalar } from "./builder.js";
@@ -163,7 +163,11 @@ export function writer(table, read, change) {
   }
   const tests = [`attribute_exists(${used.name(keys[0])})`];
   const rename = (text) => text.replace(/[#:]\w+/g, (p) => (p[0] === "#" ? used.name(read.ExpressionAttributeNames[p]) : used.value(read.ExpressionAttributeValues[p])));
-  // The key of an index is made of attributes that can change; that of the table cannot.
+  // The key of an index is made of attributes that can change; that of the table cannot. An item without one of them is not in the index.
+  if (read?.IndexName) {
+    const { hash, range } = keysOf(table, read.IndexName);
+    tests.push(...[...hash, ...range].filter((k) => !keys.includes(k.name)).map((k) => `attribute_exists(${used.name(k.name)})`));
+  }
   if (read?.IndexName && read.KeyConditionExpression) tests.push(rename(read.KeyConditionExpression));
   if (read?.FilterExpression) tests.push(`(${rename(read.FilterExpression)})`);
   const common = used.addTo({ TableName: table.TableName, ConditionExpression: tests.join(" AND ") });
