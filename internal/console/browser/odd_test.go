@@ -106,6 +106,18 @@ func TestBulkOfAnIndex(t *testing.T) {
 	b.run(`await t.click("dialog .start"); await t.has("12 deleted, 0 skipped");`)
 }
 
+// A statement has values of items. It stays in the tab, and is gone when the person signs out.
+func TestStatementsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.create(t, "Notes", "id S")
+	b := s.open(t, "#/partiql")
+	if got := b.run(`await t.fill("textarea", "SELECT * FROM \"Notes\" WHERE id = 'private'"); await t.click("button.primary", "Run"); await t.has("units"); return JSON.stringify({ ...localStorage });`); strings.Contains(got, "private") {
+		t.Errorf("what other tabs and later users of the browser see: %s", got)
+	}
+	b.run(`await t.go("#/tables"); await t.has("Notes"); await t.go("#/partiql"); await t.until(() => t.all("textarea")[0].value.includes("private"), "the statement");`)
+}
+
 // Binary keys, keys with 38 digits, and names that expressions reserve are paged through in an index, forwards and backwards.
 func TestPagesOfAnIndex(t *testing.T) {
 	t.Parallel()

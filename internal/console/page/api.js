@@ -1,7 +1,7 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
-import { signal, batch } from "./html.js";
+import { batch } from "./html.js";
 import { setClock } from "./clock.js";
-import { session, writing, tableNames, stored, store } from "./state.js";
+import { draft, session, writing, tableNames, stored, store } from "./state.js";
 
 const api = new URL("api", new URL(".", location.href)).href;
 
@@ -26,13 +26,6 @@ function keepSecret(text) {
 
 const headers = () => ({ "X-Stator-Console": writing.value ? "write" : "read", "X-Stator-Session": pageSecret() });
 
-/**
- * Requests that the page has sent, newest first, without their replies.
- * @type {import("./vendor/signals.js").Signal<{operation: string, input: object, ms: number, units: number, error: string, at: Date}[]>}
- */
-export const sent = signal([]);
-const maxSent = 50;
-
 /** Operations that the endpoint does not have. */
 const unknown = new Set();
 
@@ -47,8 +40,7 @@ export const knows = (operation) => !unknown.has(operation) && !(session.value?.
  */
 export async function call(operation, input = {}, abort = undefined) {
   const target = operation.includes(".") ? operation : "DynamoDB_20120810." + operation;
-  const began = performance.now();
-  const entry = { operation, input, ms: 0, units: 0, error: "", at: new Date() };
+  const began = Date.now();
   try {
     const reply = await fetch(api, {
       method: "POST",
@@ -56,17 +48,11 @@ export async function call(operation, input = {}, abort = undefined) {
       body: JSON.stringify(input),
       signal: abort,
     });
-    setClock(Number(reply.headers.get("X-Stator-Time")), entry.at.getTime());
-    const body = await readReply(reply);
-    entry.units = unitsOf(body);
-    return body;
+    setClock(Number(reply.headers.get("X-Stator-Time")), began);
+    return await readReply(reply);
   } catch (err) {
-    entry.error = err.code || err.message;
     if (err.code === "UnknownOperationException") unknown.add(operation);
     throw err;
-  } finally {
-    entry.ms = performance.now() - began;
-    sent.value = [entry, ...sent.value].slice(0, maxSent);
   }
 }
 
@@ -105,16 +91,25 @@ export async function signIn(credentials) {
     await fetch(api + "/session", { method: "POST", headers: headers(), body: JSON.stringify(credentials) }),
   );
   keepSecret(page);
-  session.value = reply;
+  batch(() => {
+    if (session.value?.accessKey !== reply.accessKey) forget();
+    session.value = reply;
+  });
+}
+
+/** Forgets what somebody has seen and written, before somebody else signs in. */
+function forget() {
+  writing.value = false;
+  tableNames.value = null;
+  draft.value = "";
+  descriptions.clear();
 }
 
 export async function signOut() {
   const reply = await readReply(await fetch(api + "/session", { method: "DELETE", headers: headers() }));
   keepSecret("");
   batch(() => {
-    writing.value = false;
-    tableNames.value = null;
-    descriptions.clear();
+    forget();
     session.value = reply;
   });
 }

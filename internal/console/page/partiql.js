@@ -1,6 +1,6 @@
 // Statements of PartiQL, with completion of names and keywords.
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
-import { stored, store, tableNames } from "./state.js";
+import { draft, tableNames } from "./state.js";
 import { call, describe, loadTables, unitsOf } from "./api.js";
 import { Grid, Problem, count, units } from "./ui.js";
 import { indexesOf, keysOf } from "./schema.js";
@@ -11,7 +11,8 @@ const keywords = ["SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN"
 const maxHistory = 20;
 
 export default function PartiQL() {
-  const [text, setText] = useState(stored("statement") ?? "");
+  const text = draft.value;
+  const setText = (t) => (draft.value = t);
   const [page, setPage] = useState(null);
   const [tokens, setTokens] = useState([undefined]);
   const [error, setError] = useState(null);
@@ -23,7 +24,6 @@ export default function PartiQL() {
   const isSelect = /^\s*select\b/i.test(text);
   const read = async (newTokens) => {
     if (!text.trim()) return;
-    store("statement", text);
     setBusy(true);
     setError(null);
     const began = performance.now();

@@ -72,5 +72,25 @@ export function store(name, value) {
   }
 }
 
+/** The statement that is being written. It has values of items, so that it stays in this tab, and only until somebody else signs in. */
+export const draft = signal(storedDraft());
+
+function storedDraft() {
+  try {
+    return sessionStorage.getItem("stator-statement") ?? "";
+  } catch {
+    return "";
+  }
+}
+
+effect(() => {
+  const { value } = draft; // before the storage is looked for, so that changes are followed without one
+  try {
+    sessionStorage.setItem("stator-statement", value);
+  } catch {
+    // it is forgotten when the page is loaded again
+  }
+});
+
 /** Names of all tables; null until they are known. */
 export const tableNames = signal(null);
