@@ -9,6 +9,7 @@ import { formats, guessFormat, keyFault, parseItems, plainLine, toCSV, typedLine
 
 const maxCSV = 100000; // items of a CSV file, whose columns are known after the last one only
 const maxFile = 100 << 20;
+const exportBytes = 8 << 20; // text of an export that is in the memory of the page; the browser keeps the rest, on disk if it is long
 const batchItems = 25;
 const batchBytes = 1 << 20;
 
@@ -21,13 +22,20 @@ export function Export({ table, request, items, onClose }) {
   const start = async () => {
     abort.current = new AbortController();
     const done = { items: 0, units: 0, over: false };
-    const parts = [], kept = [];
+    const kept = [];
+    let parts = format === "json" ? ["[\n"] : [], length = 0;
+    const add = (text) => {
+      parts.push(text);
+      if ((length += text.length) < exportBytes) return;
+      parts = [new Blob(parts)];
+      length = 0;
+    };
     const take = (list) => {
       if (format === "csv") {
-        kept.push(...list);
+        for (const item of list) kept.push(item);
         if (kept.length > maxCSV) throw new Error(`CSV is limited to ${count(maxCSV)} items: choose another format.`);
-      } else if (format === "dynamodb") parts.push(list.map(typedLine).join(""));
-      else parts.push(list.map((item, i) => (done.items + i ? ",\n" : "") + plainLine(item)).join(""));
+      } else if (format === "dynamodb") add(list.map(typedLine).join(""));
+      else add(list.map((item, i) => (done.items + i ? ",\n" : "") + plainLine(item)).join(""));
       done.items += list.length;
       setWork({ ...done });
     };
@@ -39,7 +47,7 @@ export function Export({ table, request, items, onClose }) {
           take(page.Items);
         }
       if (format === "csv") parts.push(toCSV(table, kept));
-      if (format === "json") parts.splice(0, parts.length, "[\n", ...parts, "\n]\n");
+      if (format === "json") parts.push("\n]\n");
       save(`${table.TableName}.${formats[format].extension}`, formats[format].type, parts);
       setWork({ ...done, over: true });
     } catch (err) {
@@ -178,9 +186,10 @@ async function replaceAll(table, items, done, show, abort) {
 async function addMissing(table, items, done, show, abort) {
   const used = new Placeholders();
   const condition = used.addTo({ ConditionExpression: `attribute_not_exists(${used.name(keyNames(table)[0])})` });
-  const waiting = [...items];
+  let next = 0; // not a queue: to take the first of a million elements moves the others
   const worker = async () => {
-    for (let item; (item = waiting.shift()); ) {
+    while (next < items.length) {
+      const item = items[next++];
       try {
         const reply = await callPatiently("PutItem", { TableName: table.TableName, Item: item, ...condition, ReturnConsumedCapacity: "TOTAL" }, abort);
         done.units += unitsOf(reply); // not in one expression with await: other workers add to it, too
