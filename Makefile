@@ -116,7 +116,7 @@ unit:
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
 
-.PHONY: console-test console-screenshots
+.PHONY: console-test console-screenshots console-bench console-memory
 CONSOLE := internal/console/browser
 console-test: ## test the console in a browser; needs chromium, and npm for axe-core and the code in JavaScript
 	@if ! command -v chromium >/dev/null; then echo "chromium is not installed, so the console is not tested in a browser" >&2; exit 0; fi; \
@@ -125,6 +125,15 @@ console-test: ## test the console in a browser; needs chromium, and npm for axe-
 
 console-screenshots: ## make the screenshots in docs/console
 	cd $(CONSOLE) && $(GO) test -count=1 -run Pages . -screenshots $(CURDIR)/docs/console
+
+console-bench: ## measure how long the first view of the console takes
+	cd $(CONSOLE) && $(GO) test -count=1 -v -run TestFirstView . -views 20
+
+ITEMS ?= 10000000
+PAGES ?= 2000
+FOLDER ?= $(CURDIR)/bin/console-memory
+console-memory: ## browse a table of ITEMS items through PAGES pages, with the memory of the browser; needs 5 GB in FOLDER, which is kept
+	cd $(CONSOLE) && $(GO) test -count=1 -v -timeout 3h -run TestMemory . -items $(ITEMS) -pages $(PAGES) -folder $(FOLDER)
 
 .PHONY: drift traffic
 drift: build # compare the saved traffic of the applications' tests with their models

@@ -3,6 +3,9 @@ package browser
 import (
 	"context"
 	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -152,22 +156,46 @@ func TestKeyboard(t *testing.T) {
 	b.run(`await t.el("[data-search]"); await t.has("Notes");`)
 }
 
-// The first view shows the tables, also when it is loaded again. How long that takes is logged.
+var views = flag.Int("views", 3, "times that TestFirstView opens the console")
+
+// shownAt keeps when a page has the status of a table for the first time, in milliseconds since it was asked for.
+const shownAt = `new MutationObserver((_, o) => { if (document.body?.textContent.includes("ACTIVE")) { o.disconnect(); requestAnimationFrame(() => (window.shownAt = performance.now())); } }).observe(document, { childList: true, subtree: true, characterData: true });`
+
+// The first view shows the tables to a browser that has never been there. How long that takes is logged, next to a page that is one line of text.
 func TestFirstView(t *testing.T) {
 	s := serve(t, nil)
 	s.orders(t, 24)
-	b := s.open(t, "")
-	b.run(`await t.has("ACTIVE")`)
-	best := 1e9
-	for range 3 {
-		if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
+	line := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><p>ACTIVE</p>")
+	}))
+	defer line.Close()
+	open := func(url string) float64 {
+		t.Helper()
+		ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+		defer closeTab()
+		ctx, late := context.WithTimeout(ctx, time.Minute)
+		defer late()
+		b := &tab{T: t, ctx: ctx}
+		if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: shownAt}); err != nil {
 			t.Fatal(err)
 		}
-		ms, err := strconv.ParseFloat(b.run(`await t.has("ACTIVE"); return performance.now()`), 64)
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url)); err != nil {
+			t.Fatal(err)
+		}
+		ms, err := strconv.ParseFloat(b.run(`return t.until(() => window.shownAt, "the tables")`), 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		best = min(best, ms)
+		return ms
 	}
-	t.Logf("the tables are shown after %.0f ms", best)
+	open(s.url + "/console/") // the server compresses its files when they are first asked for
+	var console, text []float64
+	for range *views {
+		console, text = append(console, open(s.url+"/console/")), append(text, open(line.URL))
+	}
+	slices.Sort(console)
+	slices.Sort(text)
+	median, least := console[len(console)/2], text[len(text)/2]
+	t.Logf("the tables are shown after %.0f ms (median of %d; %.0f to %.0f), a line of text after %.0f ms", median, *views, console[0], console[len(console)-1], least)
 }
