@@ -2,21 +2,28 @@ package browser
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/chromedp"
 
 	"github.com/stator-db/stator"
 	"github.com/stator-db/stator/internal/store"
@@ -389,41 +396,102 @@ func TestPartiQL(t *testing.T) {
 }
 
 var (
-	browsed      = flag.Int("items", 2_400, "items of the table that TestMemory browses")
-	browsedPages = flag.Int("pages", 20, "pages of 500 items that TestMemory reads")
+	browsed       = flag.Int("items", 2_400, "items of the table that TestMemory browses")
+	browsedPages  = flag.Int("pages", 20, "pages of 500 items that TestMemory reads")
+	browsedFolder = flag.String("folder", "", "data folder of the server of TestMemory; in memory by default. A folder that has the table already is browsed as it is")
 )
 
 // A table is browsed without the memory of the browser growing: the grid has rows for the screen, and one page is kept.
 func TestMemory(t *testing.T) {
-	t.Parallel()
-	s := serve(t, nil)
-	s.notes(t, *browsed)
-	b := s.open(t, "#/table/Notes/items")
+	if *browsedFolder == "" {
+		t.Parallel()
+	}
+	s := serve(t, func(o *stator.Options) { o.Dir = *browsedFolder })
+	if _, err := s.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("Notes")}); err != nil {
+		s.notes(t, *browsed)
+	}
+	b := s.openFor(t, "#/table/Notes/items", 2*time.Hour)
 	measure := func() (bytes, rows float64) {
 		t.Helper()
-		text := b.run(`gc?.(); await t.rest(); return performance.memory.usedJSHeapSize + " " + document.querySelectorAll(".grid tr").length;`)
+		if _, err := chromedp.Call(b.ctx, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		text := b.run(`return performance.memory.usedJSHeapSize + " " + document.querySelectorAll(".grid tr").length;`)
 		if _, err := fmt.Sscan(text, &bytes, &rows); err != nil {
 			t.Fatal(err)
 		}
 		return bytes, rows
 	}
-	b.run(`window.gc ??= undefined; (await t.el(".options")).open = true; await t.fill(".options select", "500"); await t.click("button.primary", "Run"); await t.rows(500);`)
+	b.run(`(await t.el(".options")).open = true; await t.fill(".options select", "500"); await t.click("button.primary", "Run"); await t.rows(500);`)
 	before, rows := measure()
 	if rows > 80 {
 		t.Errorf("the grid has %v rows", rows)
 	}
-	for read, page := 0, 1; read < *browsedPages; read++ {
-		button := "Next"
-		if page++; page*500 > *browsed || page > 1000 {
-			button, page = "First page", 1
+	t.Logf("%d items; page 1: the heap of the page has %.1f MB, the browser %s", *browsed, before/1e6, browserMemory(b.ctx))
+	most, step := before, max(1, *browsedPages/20)
+	began := time.Now()
+	for read, page := 0, 1; read < *browsedPages; {
+		n := min(step, *browsedPages-read, (*browsed/500)-page) // up to the last page that is full
+		if n <= 0 {
+			b.run(`await t.click("button", "First page"); await t.until(() => t.all(".pager .hint").some((e) => e.textContent === "page 1"), "page 1");`)
+			page = 1
+			continue
 		}
-		b.run(`await t.click("button", $1); await t.until(() => t.all(".hint").some((e) => e.textContent === $2), $2); await t.rows(500);`, button, fmt.Sprint("page ", page))
+		b.run(`for (let page = $1; page < $2; page++) { (await t.until(() => t.all(".pager button", "Next").find((e) => !e.disabled), "enabled Next")).click(); const want = "page " + (page + 1).toLocaleString("en"); await t.until(() => t.all(".pager .hint").some((e) => e.textContent === want), want); await t.rows(500); }`, page, page+n)
+		read, page = read+n, page+n
+		heap, _ := measure()
+		most = max(most, heap)
+		if *browsedFolder != "" {
+			t.Logf("page %d, %d pages read, %.0f ms a page: the heap of the page has %.1f MB, the browser %s", page, read, time.Since(began).Seconds()*1000/float64(read), heap/1e6, browserMemory(b.ctx))
+		}
 	}
 	after, _ := measure()
-	t.Logf("%d items: %.1f MB before %d pages of 500, %.1f MB after", *browsed, before/1e6, *browsedPages, after/1e6)
+	t.Logf("%d items: %.1f MB before %d pages of 500, %.1f MB after, %.1f MB at most; the browser %s", *browsed, before/1e6, *browsedPages, after/1e6, most/1e6, browserMemory(b.ctx))
 	if after > before+20e6 {
 		t.Errorf("the memory of the page grew from %v to %v bytes", before, after)
 	}
+	b.run(`await t.click("button", "Previous"); await t.rows(500); await t.click("button", "First page"); await t.has("page 1"); await t.rows(500);`)
+}
+
+// browserMemory tells how much memory all processes of the browser have together; shared pages are counted once. Other systems than Linux do not tell.
+func browserMemory(ctx context.Context) string {
+	process := chromedp.FromContext(ctx).Browser.Process()
+	if process == nil {
+		return "runs elsewhere"
+	}
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid, parent int
+		var state string
+		if _, err := fmt.Sscanf(string(text[:max(0, bytes.IndexByte(text, ' '))])+" "+string(text[bytes.LastIndexByte(text, ')')+1:]), "%d %s %d", &pid, &state, &parent); err == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	kB, found := 0, 0
+	for of := []int{process.Pid}; len(of) > 0; {
+		pid := of[0]
+		of = append(of[1:], children[pid]...)
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			var n int
+			if _, err := fmt.Sscanf(line, "Pss: %d kB", &n); err == nil {
+				kB += n
+				found++
+			}
+		}
+	}
+	if found == 0 {
+		return "does not tell its memory"
+	}
+	return fmt.Sprintf("%.0f MB in %d processes", float64(kB)/1e3, found)
 }
 
 // notes makes a table with many small items, without a connection.
@@ -432,7 +500,7 @@ func (s *server) notes(t *testing.T, n int) {
 	s.create(t, "Notes", "id S")
 	var next atomic.Int64
 	var loaders sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for range 16 * runtime.GOMAXPROCS(0) { // most wait for the disk, if there is one
 		loaders.Go(func() {
 			for {
 				var puts []string

@@ -206,9 +206,15 @@ const steps = `window.t ??= {
 // open opens the console in a tab of its own. The test fails if the page violates its policy or has errors.
 func (s *server) open(t *testing.T, hash string) *tab {
 	t.Helper()
+	return s.openFor(t, hash, 2*time.Minute)
+}
+
+// openFor opens the console for a test that takes at most a time.
+func (s *server) openFor(t *testing.T, hash string, most time.Duration) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, late := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, late := context.WithTimeout(ctx, most)
 	t.Cleanup(late)
 	b := &tab{T: t, ctx: ctx, url: s.url + "/console/"}
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}); err != nil {

@@ -12,7 +12,7 @@ import { AsOf, atSecond } from "./asof.js";
 import { PastProblem, PastProgress, pastLink } from "./past.js";
 
 const maxEmptyPages = 10; // requests for one page whose items are all filtered out
-const maxKeys = 1000; // first keys of earlier pages that are kept
+const maxKeys = 1000; // keys of earlier pages that are kept, to go back
 const maxColumns = 24;
 
 /** The query in the address, or an empty one, the second of the past (0 is now), and whether to choose one. */
@@ -31,7 +31,8 @@ export default function Items({ table, refresh }) {
   const [choosing, setChoosing] = useState(() => !!queryOfAddress().choose);
   const [progress, setProgress] = useState(null);
   const [page, setPage] = useState(null);
-  const [starts, setStarts] = useState([undefined]); // the keys after which the pages up to this one start
+  const [starts, setStarts] = useState([undefined]); // the keys after which the pages up to this one start; of the last ones only
+  const [number, setNumber] = useState(1); // of the page
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   const [selected, setSelected] = useState(new Set());
@@ -50,7 +51,7 @@ export default function Items({ table, refresh }) {
   const stop = () => running.current?.abort();
 
   /** Reads a page. Pages without items are skipped, up to a limit. */
-  const read = async (newStarts) => {
+  const read = async (newStarts, newNumber = 1) => {
     if (built.fault) return;
     stop();
     const abort = (running.current = new AbortController());
@@ -73,6 +74,7 @@ export default function Items({ table, refresh }) {
       found.ms = performance.now() - began;
       setPage(found);
       setStarts(newStarts.slice(-maxKeys));
+      setNumber(newNumber);
       setSelected(new Set());
     } catch (err) {
       if (err.name !== "AbortError") setError(err);
@@ -95,7 +97,7 @@ export default function Items({ table, refresh }) {
 
   const again = () => {
     refresh();
-    read(starts);
+    read(starts, number);
   };
   const open = async (what) => {
     const { default: loaded } = await (at ? import("./pastitem.js") : import("./editor.js"));
@@ -145,16 +147,16 @@ export default function Items({ table, refresh }) {
     ${showsRequest && built.request && html`<div class="card"><${CopyAs} request=${built.request} table=${table} /></div>`}
     ${at ? html`<${PastProblem} error=${error} table=${table} operation=${built.request?.operation ?? "Stator.ScanAt"} onKept=${again} />` : html`<${Problem} error=${error} />`}
     <${PastProgress} progress=${progress} />
-    ${page && html`<${Meter} page=${page} number=${starts.length} />`}
+    ${page && html`<${Meter} page=${page} />`}
     <${Grid} label="Items" columns=${columns} rows=${page?.items ?? []} selected=${selected} onSelect=${setSelected}
       onOpen=${(item) => open({ itemKey: keyOf(table, item) })}
       action=${{ title: "History", sign: "◷", key: "h", run: (item) => (location.hash = pastLink(table, "history", { key: keyOf(table, item) })) }}
       empty=${busy ? "Reading …" : !page ? "Not run yet." : page.next ? `No item matches within ${count(page.scanned)} items that were read so far.` : "No items match."} />
     <div class="bar pager">
-      <button type="button" onClick=${() => read([undefined])} disabled=${starts.length === 1 || busy}>First page</button>
-      <button type="button" data-key="[" onClick=${() => read(starts.slice(0, -1))} disabled=${starts.length < 2 || busy}>Previous</button>
-      <span class="hint">page ${starts.length}</span>
-      <button type="button" data-key="]" onClick=${() => read([...starts, page.next])} disabled=${!page?.next || busy}>Next</button>
+      <button type="button" onClick=${() => read([undefined])} disabled=${number === 1 || busy}>First page</button>
+      <button type="button" data-key="[" onClick=${() => read(starts.slice(0, -1), number - 1)} disabled=${starts.length < 2 || busy}>Previous</button>
+      <span class="hint">page ${count(number)}</span>
+      <button type="button" data-key="]" onClick=${() => read([...starts, page.next], number + 1)} disabled=${!page?.next || busy}>Next</button>
     </div>
     ${Open && html`<${Open} table=${table} ...${dialog.props} onClose=${close} />`}`;
 }
