@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "./html.js";
 import { call } from "./api.js";
 import { Dialog, Problem, count, useAction } from "./ui.js";
+import { clockTime } from "./poll.js";
 import { design, designInput, loadDesign, useDesign, ChooseModel } from "./design.js";
 import { Day, Machines } from "./diagrams.js";
 import { dollars, figure, percent } from "./watch.js";
@@ -202,7 +203,7 @@ function Drift({ d }) {
   return html`<section class="card" aria-labelledby="drift"><div class="bar"><h2 id="drift">Drift: real requests and the model</h2><span class="push"></span>
       <div class="segments" role="group" aria-label="Requests"><button type="button" aria-pressed=${!hour} onClick=${() => setHour(false)}>since the start</button><button type="button" aria-pressed=${hour} onClick=${() => setHour(true)}>the last hour</button></div><button type="button" onClick=${read}>Compare again</button></div>
     <${Problem} error=${error} />
-    ${found && html`<p class="hint">Requests since ${new Date(found.since).toLocaleString()}.${found.elsewhere > 0 ? ` ${count(found.elsewhere)} went to tables that the model does not have.` : ""}${found.uncounted > 0 ? ` ${count(found.uncounted)} had more shapes than are counted.` : ""}</p>
+    ${found && html`<p class="hint">Requests since ${clockTime(Date.parse(found.since) / 1000)}.${found.elsewhere > 0 ? ` ${count(found.elsewhere)} went to tables that the model does not have.` : ""}${found.uncounted > 0 ? ` ${count(found.uncounted)} had more shapes than are counted.` : ""}</p>
       ${found.strays.length > 0 ? html`<h3>No pattern matches these</h3><div class="scroll"><table class="list strays"><thead><tr><th scope="col">Request</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Units</th><th scope="col">Closest pattern</th></tr></thead>
         <tbody>${found.strays.slice(0, 50).map((s) => html`<tr><td class="mono">${shapeText(s)}</td><td class="number">${count(s.requests)}</td><td class="number">${figure(s.units)}</td><td>${s.near ? html`${s.near}<br /><span class="hint">${s.differs}</span>` : "none"}</td></tr>`)}</tbody></table></div>
         ${found.strays.length > 50 && html`<p class="hint">${count(found.strays.length - 50)} more.</p>`}`
