@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-
 // wide returns an item with more attributes than a condition may have operators for.
 func wide(attributes int) item {
 	i := item{"id": text("wide"), "__proto__": text("p"), "bin": &types.AttributeValueMemberB{Value: []byte{0, 255}}}

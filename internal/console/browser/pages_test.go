@@ -56,6 +56,9 @@ var pages = []consolePage{
 // widest names the elements that are wider than the page.
 const widest = `return [...document.querySelectorAll("main *, header *, dialog *")].filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest("table, pre, .grid")).slice(0, 5).map((e) => e.tagName + "." + e.className).join(", ")`
 
+// misplaced names cells of tables that are not laid out as cells, because a class means something else in another view.
+const misplaced = `return [...document.querySelectorAll("td, th")].filter((e) => e.checkVisibility() && getComputedStyle(e).display !== "table-cell").slice(0, 5).map((e) => e.tagName + "." + e.className + " " + getComputedStyle(e).display).join(", ")`
+
 // All pages satisfy axe-core, fit a phone, and can be photographed in both themes.
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -80,6 +83,9 @@ func (s *server) checkPages(t *testing.T, pages []consolePage) {
 			t.Parallel()
 			b := s.open(t, "#/none")
 			b.run(`await t.go($1); `+p.steps+` await t.rest(); document.activeElement?.blur();`, p.hash)
+			if faults := b.run(misplaced); faults != "" {
+				t.Errorf("the rules of another view are used for cells: %s", faults)
+			}
 			for _, theme := range []string{"dark", "light"} {
 				if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}); err != nil {
 					t.Fatal(err)
