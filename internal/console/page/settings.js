@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "./html.js";
 import { go, writing } from "./state.js";
 import { call } from "./api.js";
 import { Dialog, Problem, bytes, count, toast, useAction } from "./ui.js";
-import { clockTime } from "./poll.js";
+import { timeText } from "./past.js";
 import { indexesOf, keysOf } from "./schema.js";
 import { IndexFields, definitions, emptyIndex, indexInput } from "./indexform.js";
 import { CopyAs } from "./copyas.js";
@@ -41,7 +41,7 @@ export default function Settings({ table, refresh }) {
       <dt>Partition key</dt><dd class="mono">${hash.map((k) => `${k.name} (${k.type})`).join(", ")}</dd>
       ${range.length > 0 && html`<dt>Sort key</dt><dd class="mono">${range.map((k) => `${k.name} (${k.type})`).join(", ")}</dd>`}
       <dt>Items</dt><dd>${count(table.ItemCount)}</dd><dt>Size</dt><dd>${bytes(table.TableSizeBytes)}</dd>
-      <dt>Created</dt><dd>${clockTime(table.CreationDateTime)}</dd>
+      <dt>Created</dt><dd>${timeText(table.CreationDateTime)}</dd>
       <dt>ARN</dt><dd class="mono">${table.TableArn}</dd>
     </dl></section>
     <${Capacity} table=${table} off=${off} onChange=${change} />
