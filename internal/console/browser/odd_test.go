@@ -148,3 +148,16 @@ func TestPagesOfAnIndex(t *testing.T) {
 	}
 	b.run(`await t.write(); await t.click(".grid button.link"); await t.el("dialog .parts"); await t.fill('dialog [aria-label="Value of name"]', "y"); await t.click("dialog .save", "Save"); await t.has("Saved,");`)
 }
+
+// Sets as large as an item can have are compared while somebody waits.
+func TestLargeSetsAreCompared(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.create(t, "Notes", "id S")
+	b := s.open(t, "#/table/Notes/past/history")
+	if got := b.run(`await t.el("form"); const find = (name) => performance.getEntriesByType("resource").map((e) => e.name).find((n) => n.endsWith("/" + name));
+		const { diffOf } = await import(find("diff.js")), set = (from) => ({ set: { NS: Array.from({ length: 100_000 }, (_, i) => String(from + i)) } });
+		return JSON.stringify(diffOf(set(0), set(1)));`); got != `[{"path":"set","part":"members","was":{"NS":["0"]},"is":{"NS":["100000"]}}]` {
+		t.Errorf("the sets differ in %.200s", got)
+	}
+}

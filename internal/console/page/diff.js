@@ -30,7 +30,10 @@ function values(path, was, is, found) {
       if (type === "M") return maps(path, was.M, is.M, found);
       if (type === "L") return lists(path, was.L, is.L, found);
       if (isSet(type)) {
-        const of = (a, b) => a.filter((m) => !b.includes(m));
+        const of = (a, b) => {
+          const members = new Set(b);
+          return a.filter((m) => !members.has(m));
+        };
         const gone = of(was[type], is[type]), added = of(is[type], was[type]);
         found.push({ path, part: "members", was: gone.length ? { [type]: gone } : undefined, is: added.length ? { [type]: added } : undefined });
         return;
