@@ -132,6 +132,10 @@ func TestSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run(`await t.go("#/tables"); await t.el("input[name=accessKey]");`)
+	// What somebody has typed and opened is not there for the next person.
+	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); await t.go("#/model"); await t.choose("input[type=file]", "private.yaml", "model: private"); await t.has("private.yaml");
+		await t.go("#/partiql"); await t.fill("textarea", "private"); await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in");
+		if ((await t.el("textarea")).value !== "") throw new Error("the statement is still there"); await t.go("#/model"); await t.el("input[type=file]"); await t.rest(); if (document.body.innerText.includes("private")) throw new Error("the model is still there");`)
 }
 
 // The browser sends the cookie of a session to the servers of other ports of the host, too, which may be

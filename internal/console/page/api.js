@@ -1,7 +1,7 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
 import { batch } from "./html.js";
 import { setClock } from "./clock.js";
-import { draft, session, writing, tableNames, stored, store } from "./state.js";
+import { draft, person, session, writing, tableNames, stored, store } from "./state.js";
 
 const api = new URL("api", new URL(".", location.href)).href;
 
@@ -99,6 +99,7 @@ export async function signIn(credentials) {
 
 /** Forgets what somebody has seen and written, before somebody else signs in. */
 function forget() {
+  person.value++;
   writing.value = false;
   tableNames.value = null;
   draft.value = "";

@@ -1,5 +1,6 @@
 // The access-pattern model that several views show.
-import { html, signal, useEffect, useState } from "./html.js";
+import { html, effect, signal, useEffect, useState } from "./html.js";
+import { person } from "./state.js";
 import { call } from "./api.js";
 import { Problem } from "./ui.js";
 
@@ -9,6 +10,10 @@ import { Problem } from "./ui.js";
  * @type {import("./vendor/signals.js").Signal<null | {name: string, text: string, given: boolean, times: number, rates: Record<string, string>}>}
  */
 export const design = signal(null);
+
+effect(() => {
+  if (person.value >= 0) design.value = null;
+});
 
 /** Starts again with a text. */
 export const setDesign = (name, text, given = false) => (design.value = { name, text, given, times: 1, rates: {} });

@@ -92,5 +92,8 @@ effect(() => {
   }
 });
 
+/** Counts the people who have used the page, one after the other: what one has opened is not for the next. */
+export const person = signal(0);
+
 /** Names of all tables; null until they are known. */
 export const tableNames = signal(null);
