@@ -1,5 +1,5 @@
 // The frame around all views: navigation, sign-in, the switch for changes, the keyboard.
-import { html, render, useEffect, useState } from "./html.js";
+import { html, render, signal, useEffect, useState } from "./html.js";
 import { session, route, writing, mayWrite, theme, link, go } from "./state.js";
 import { loadSession, signIn, signOut } from "./api.js";
 import { Dialog, Toasts, toast, failed } from "./ui.js";
@@ -20,21 +20,26 @@ function skip(event) {
   document.getElementById("main").focus();
 }
 
+const viewOf = ({ steps }) => views.find((v) => v.step === (steps[0] ?? "tables"));
+
+/** The components of views whose modules are loaded, by their steps. */
+const loaded = signal({});
+
+const load = async (view) => {
+  if (!view || loaded.value[view.step]) return;
+  const { default: component } = await view.load();
+  loaded.value = { ...loaded.value, [view.step]: component };
+};
+
 /** Finds the view of the address and loads its module. */
 function View() {
   const { steps } = route.value;
-  const view = views.find((v) => v.step === (steps[0] ?? "tables"));
-  const [loaded, setLoaded] = useState({});
+  const view = viewOf(route.value);
   useEffect(() => {
-    if (view && !loaded[view.step]) {
-      view.load().then(
-        (module) => setLoaded((before) => ({ ...before, [view.step]: module.default })),
-        (err) => failed(err),
-      );
-    }
+    load(view).catch(failed);
   }, [view]);
   if (!view) return html`<h1>Not found</h1><p>There is no such page. <a href="#/tables">All tables</a></p>`;
-  const Loaded = loaded[view.step];
+  const Loaded = loaded.value[view.step];
   return Loaded ? html`<${Loaded} steps=${steps.slice(1)} key=${view.step} />` : html`<p class="loading" role="status">Loading …</p>`;
 }
 
@@ -164,7 +169,7 @@ async function start() {
       toast(err.message, "error");
     }
   }
-  if (!session.value) await loadSession();
+  await Promise.all([session.value ?? loadSession(), load(viewOf(route.value)).catch(failed)]);
 }
 
 render(html`<${App} />`, document.getElementById("app"));

@@ -1,5 +1,5 @@
 // The list of tables.
-import { html, useEffect, useState } from "./html.js";
+import { html, useLayoutEffect, useState } from "./html.js";
 import { link, tableNames, mayWrite, writing, session } from "./state.js";
 import { loadTables, describe } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
@@ -14,12 +14,13 @@ export default function Tables() {
   const [search, setSearch] = useState("");
   const [described, setDescribed] = useState({});
   const [creating, setCreating] = useState(null);
-  useEffect(() => {
+  // Layout effects, since others wait for the next frame: the first view takes three of them.
+  useLayoutEffect(() => {
     loadTables().catch(setError);
   }, []);
   const names = (tableNames.value ?? []).filter((n) => n.toLowerCase().includes(search.toLowerCase()));
   const shown = names.slice(0, maxDescribed);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let over = false;
     const waiting = shown.filter((n) => !Object.hasOwn(described, n));
     const next = async () => {
