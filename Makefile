@@ -132,7 +132,7 @@ console-bench: ## measure how long the first view of the console takes
 ITEMS ?= 10000000
 PAGES ?= 2000
 FOLDER ?= $(CURDIR)/bin/console-memory
-console-memory: ## browse a table of ITEMS items through PAGES pages, with the memory of the browser; needs 5 GB in FOLDER, which is kept
+console-memory: ## browse a table of ITEMS items through PAGES pages, with the memory of the browser; needs 3 GB in FOLDER, which is kept
 	cd $(CONSOLE) && $(GO) test -count=1 -v -timeout 3h -run TestMemory . -items $(ITEMS) -pages $(PAGES) -folder $(FOLDER)
 
 .PHONY: drift traffic
