@@ -530,7 +530,47 @@ func TestAttributeLists(t *testing.T) {
 	}
 }
 
-// Lists that were used in replies only are evicted; their ids are not used again.
+// Clients keep ids when they connect again, to a server that was restarted or to another one: there an id is
+// that of the same list, or of none.
+func TestIDsOfAttributeListsAreThoseOfOtherServers(t *testing.T) {
+	before, after := newAttributeLists(), newAttributeLists()
+	first, _ := before.define(names("a", "b"), "")
+	second, _ := before.id(names("c"))
+	if _, err := after.define(names("x", "y"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := after.find(first); err == nil {
+		t.Errorf("an id from before a restart is that of the names %q", found)
+	}
+	for _, c := range []struct {
+		names []string
+		want  int64
+	}{{[]string{"c"}, second}, {[]string{"a", "b"}, first}} {
+		if id, err := after.define(names(c.names...), ""); err != nil || id != c.want {
+			t.Errorf("the id of %q is %d, %v, on another server %d", c.names, id, err, c.want)
+		}
+	}
+	if first >= 1<<53 {
+		t.Errorf("JavaScript does not know the integer %d", first)
+	}
+}
+
+func TestAttributeListsWithTheSameHash(t *testing.T) {
+	a := newAttributeLists()
+	a.hash = func(string) int64 { return 7 }
+	one, _ := a.id(names("a"))
+	two, _ := a.define(names("b"), "")
+	if again, _ := a.id(names("a")); one == two || again != one {
+		t.Errorf("the ids are %d and %d, later %d", one, two, again)
+	}
+	for id, want := range map[int64]string{one: "a", two: "b"} {
+		if found, err := a.find(id); err != nil || !slices.Equal(found, []string{want}) {
+			t.Errorf("the list %d has the names %q, %v, want %q", id, found, err, want)
+		}
+	}
+}
+
+// Lists that were used in replies only are evicted.
 func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	a := newAttributeLists()
 	defined, err := a.define(names("defined"), "")
@@ -541,8 +581,8 @@ func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	used, _ := a.id(names("used"))
 	first, _ := a.id(names("first"))
 	for i := range 1000 {
-		if id, err := a.id(names("n" + strconv.Itoa(i))); err != nil || id <= first {
-			t.Fatalf("the id of a new list is %d, %v", id, err)
+		if _, err := a.id(names("n" + strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
 		}
 		if _, err := a.find(used); err != nil {
 			t.Fatalf("a list that is used again and again is evicted: %v", err)
@@ -554,7 +594,7 @@ func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	if _, err := a.find(first); err == nil {
 		t.Error("an old list is not evicted")
 	}
-	if id, err := a.id(names("first")); err != nil || id <= first {
+	if id, err := a.id(names("first")); err != nil || id != first {
 		t.Errorf("a list that was evicted has the id %d, %v, before it was %d", id, err, first)
 	}
 	if names, err := a.find(defined); err != nil || !slices.Equal(names, []string{"defined"}) {

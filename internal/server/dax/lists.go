@@ -1,6 +1,7 @@
 package dax
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"net/http"
@@ -10,8 +11,12 @@ import (
 	"github.com/stator-db/stator/internal/data/item"
 )
 
-// attributeLists are the lists of attribute names that clients refer to by their ids. An id is
-// never used for another list.
+// attributeLists are the lists of attribute names that clients refer to by their ids.
+//
+// A client keeps the ids that it knows when it connects again, to this server after a restart or to
+// another one at the same address. So an id is the hash of the names: whoever assigns it, it never
+// means another list, but for a collision, where the list that comes later gets the next
+// id.
 //
 // A client keeps the id of a list that it has defined for as long as it lives, writes items with
 // it, and does not recover from an id that the server no longer knows. So a list that was
@@ -22,12 +27,12 @@ import (
 // names, it asks for them when it reads the reply. So lists that were used in replies only are
 // evicted, the least recently used first.
 type attributeLists struct {
-	maxDefined, maxBytes int // of the lists that clients have defined, and of all lists
+	maxDefined, maxBytes int                // of the lists that clients have defined, and of all lists
+	hash                 func(string) int64 // of a key; it is the id, if no other list has it
 
 	mu      sync.Mutex
 	lists   map[int64]*attributeList
 	ids     map[string]*attributeList // by the names, each with its length
-	last    int64                     // id
 	bytes   int
 	defined map[string]int // bytes of the lists that a principal has defined
 	pinned  int            // sum of defined
@@ -46,7 +51,6 @@ type attributeList struct {
 }
 
 const (
-	firstList    = 2 // 1 is the list without names
 	maxListBytes = 64 << 20
 	listOverhead = 300 // of a list, besides its names
 	maxListNames = item.MaxSize / 2
@@ -54,11 +58,18 @@ const (
 
 func newAttributeLists() *attributeLists {
 	a := &attributeLists{
-		maxDefined: maxListBytes / 2, maxBytes: maxListBytes, last: firstList - 1,
+		maxDefined: maxListBytes / 2, maxBytes: maxListBytes, hash: hashOfNames,
 		lists: make(map[int64]*attributeList), ids: make(map[string]*attributeList), defined: make(map[string]int),
 	}
 	a.newest.prev, a.newest.next = &a.newest, &a.newest
 	return a
+}
+
+// hashOfNames returns a number from 2^52 to 2^53: JavaScript knows no integers beyond that, and 1 is the
+// list without names.
+func hashOfNames(key string) int64 {
+	sum := sha256.Sum256([]byte(key))
+	return 1<<52 | int64(binary.BigEndian.Uint64(sum[:])>>12)
 }
 
 // find returns the names of a list.
@@ -69,7 +80,7 @@ func (a *attributeLists) find(id int64) ([]string, error) {
 		a.touch(l)
 		return l.names, nil
 	}
-	return nil, apierror.Validation("There is no attribute list with the id %d. The client has it from another server, or from before a restart: it must connect again.", id)
+	return nil, apierror.Validation("There is no attribute list with the id %d. The client has it from another server, or from before a restart: it must be made again.", id)
 }
 
 // id returns the id of a list for a reply, and adds the list if it is new.
@@ -151,8 +162,8 @@ func (a *attributeLists) pin(l *attributeList, principal string) error {
 
 // insert gives a list its id, and evicts others if there is no room for it.
 func (a *attributeLists) insert(l *attributeList) {
-	a.last++
-	l.id = a.last
+	for l.id = a.hash(l.key); a.lists[l.id] != nil; l.id++ {
+	}
 	a.lists[l.id], a.ids[l.key] = l, l
 	a.bytes += l.bytes
 	for a.bytes > a.maxBytes && a.newest.next != &a.newest {
