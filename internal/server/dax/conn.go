@@ -439,12 +439,12 @@ func (c nodeCatalog) Key(table string) (schema.Key, error) {
 }
 
 // AttributeNames returns the names of an attribute list.
-func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(id) }
+func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(c.ctx, id) }
 
 // AttributeList returns the id of a list of names.
 func (c nodeCatalog) AttributeList(names [][]byte) (int64, error) {
 	if c.defines {
-		return c.lists.define(names, c.principal)
+		return c.lists.define(c.ctx, names, c.principal)
 	}
 	return c.lists.id(names)
 }

@@ -96,9 +96,14 @@ func NewNode(o NodeOptions) *Node {
 		}
 	}
 	n := &Node{
-		options: o, lists: newAttributeLists(), session: o.Now().UnixNano(),
+		options: o, session: o.Now().UnixNano(),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*clientConn]struct{}), empty: make(chan struct{}),
 	}
+	var lists listStore
+	if o.Handler != nil { // a node without it has no items
+		lists = o.Handler.Service().DB
+	}
+	n.lists = newAttributeLists(lists, o.Now)
 	n.names.lookup, n.names.now = o.Lookup, o.Now
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
