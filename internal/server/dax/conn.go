@@ -212,9 +212,13 @@ func (c *clientConn) closeIfIdle() bool {
 	if !c.state.CompareAndSwap(idle, closed) {
 		return false
 	}
-	_ = c.nc.Close()
+	c.close()
 	return true
 }
+
+// close closes a connection, after which serve returns. It does not wait for that: TLS sends a message, for which a client
+// that does not read may leave no room for seconds.
+func (c *clientConn) close() { go func() { _ = c.nc.Close() }() }
 
 // read reads a request, whose memory is reserved as it arrives.
 func (c *clientConn) read() (protocol.Raw, error) {

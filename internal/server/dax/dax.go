@@ -151,7 +151,7 @@ func isTemporary(err error) bool {
 // Shutdown stops accepting connections, closes idle ones, and waits until the requests in
 // flight are answered or the context ends.
 func (n *Node) Shutdown(ctx context.Context) error {
-	n.stop((*clientConn).closeIfIdle)
+	n.stop(func(c *clientConn) { c.closeIfIdle() })
 	select {
 	case <-n.empty:
 		n.cancel()
@@ -164,13 +164,13 @@ func (n *Node) Shutdown(ctx context.Context) error {
 // Close closes all connections at once, and waits for what they do.
 func (n *Node) Close() error {
 	n.cancel()
-	n.stop(func(c *clientConn) bool { return c.nc.Close() == nil })
+	n.stop((*clientConn).close)
 	<-n.empty
 	return nil
 }
 
 // stop closes the listeners, and calls end for each connection.
-func (n *Node) stop(end func(*clientConn) bool) {
+func (n *Node) stop(end func(*clientConn)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closing.Swap(true) && len(n.conns) == 0 {
