@@ -109,7 +109,10 @@ func TestCoherentCachesAreNeverStale(t *testing.T) {
 	for _, mode := range []string{"coherent", "dax"} {
 		t.Run(mode, func(t *testing.T) {
 			f := serveDAX(t, 3, mode)
+			t.Logf("a write of one client, without reads: %v", f.writeTimes(t, 30))
 			var acknowledged [items]atomic.Int64
+			var took [items][]time.Duration
+			var missed atomic.Int64
 			var stale, reads atomic.Int64
 			stop := make(chan struct{})
 			var reading, writing sync.WaitGroup
@@ -143,10 +146,12 @@ func TestCoherentCachesAreNeverStale(t *testing.T) {
 				writing.Go(func() {
 					for v := range int64(rounds) {
 						body := object{"TableName": daxTable, "Item": object{"id": str(fmt.Sprint(item)), "v": num(int(v + 1))}}
-						if err := f.persist(context.Background(), allTries, "PutItem", body, nil, func(error) {}); err != nil {
+						began := time.Now()
+						if err := f.persist(context.Background(), allTries, "PutItem", body, nil, func(error) { missed.Add(1) }); err != nil {
 							t.Errorf("a write: %v", err)
 							return
 						}
+						took[item] = append(took[item], time.Since(began))
 						acknowledged[item].Store(v + 1)
 						for seen := reads.Load(); reads.Load() < seen+20 && !t.Failed(); time.Sleep(time.Millisecond) {
 						}
@@ -160,7 +165,8 @@ func TestCoherentCachesAreNeverStale(t *testing.T) {
 			for _, s := range f.fleet {
 				hits += s.cacheHits(t)
 			}
-			t.Logf("%d writes, %d reads, %.0f of them from a cache, %d stale", items*rounds, reads.Load(), hits, stale.Load())
+			t.Logf("%d writes (%v; %d attempts failed), %d reads, %.0f of them from a cache, %d stale",
+				items*rounds, quantiles(slices.Concat(took[:]...)), missed.Load(), reads.Load(), hits, stale.Load())
 			if hits == 0 {
 				t.Error("no read was answered from a cache")
 			}
@@ -169,6 +175,26 @@ func TestCoherentCachesAreNeverStale(t *testing.T) {
 			}
 		})
 	}
+}
+
+// quantiles are durations in order.
+type quantiles []time.Duration
+
+func (q quantiles) String() string {
+	slices.Sort(q)
+	at := func(percent int) time.Duration { return q[len(q)*percent/100].Round(10 * time.Microsecond) }
+	return fmt.Sprintf("p50 %v, p90 %v, at most %v", at(50), at(90), q[len(q)-1].Round(10*time.Microsecond))
+}
+
+// writeTimes returns how long writes of one client to one server take.
+func (f daxFleet) writeTimes(t *testing.T, n int) (took quantiles) {
+	t.Helper()
+	for i := range n {
+		began := time.Now()
+		f.fleet[0].must(t, "PutItem", object{"TableName": daxTable, "Item": object{"id": str("one"), "v": num(i)}}, nil)
+		took = append(took, time.Since(began))
+	}
+	return took
 }
 
 // The caches of the nodes of a DAX cluster follow each other. The time to live is longer than
