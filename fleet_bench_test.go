@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stator-db/stator/internal/server"
+	"github.com/stator-db/stator/internal/server/dax/daxtest"
 	"github.com/stator-db/stator/internal/server/door"
 )
 
@@ -57,14 +58,14 @@ func benchDAXGet(b *testing.B, s *fleetServer) {
 	}
 	go func() { _ = port.Serve(l) }()
 	defer port.Close()
-	conn, err := dialDAX(l.Addr().String())
+	conn, err := daxtest.Dial(l.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.nc.Close()
+	defer conn.Close()
 	for b.Loop() {
-		if reply, err := conn.get("a"); err != nil || len(reply) < 3 {
-			b.Fatalf("%x, %v", reply, err)
+		if v, err := conn.Get("Items", "a"); err != nil || v != 1 {
+			b.Fatalf("%d, %v", v, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,10 +35,16 @@ type server struct {
 // serve starts n servers on one engine and returns when all are open.
 func serve(t *testing.T, n int, engine string, flags ...string) fleet {
 	t.Helper()
-	args := append([]string{"serve", "--engine", engine, "--backups", t.TempDir(), "--log", "warn"}, flags...)
+	return serveEach(t, n, engine, func(int) []string { return flags })
+}
+
+// serveEach is serve with other flags for each server.
+func serveEach(t *testing.T, n int, engine string, flags func(i int) []string) fleet {
+	t.Helper()
+	args := []string{"serve", "--engine", engine, "--backups", t.TempDir(), "--log", "warn"}
 	var f fleet
-	for range n {
-		s := &server{t: t, program: program(t, "stator"), args: args}
+	for i := range n {
+		s := &server{t: t, program: program(t, "stator"), args: slices.Concat(args, flags(i))}
 		t.Cleanup(func() {
 			s.kill()
 			if t.Failed() {

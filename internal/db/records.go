@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"slices"
 
 	"github.com/stator-db/stator/internal/data/keyspace"
 	"github.com/stator-db/stator/internal/store"
@@ -49,6 +51,48 @@ func (d *DB) DAXClusters(ctx context.Context) ([]byte, error) {
 // ChangeDAXClusters replaces the clusters of DAX, as ChangeJob does with a job.
 func (d *DB) ChangeDAXClusters(ctx context.Context, change func(before []byte) (after []byte, err error)) error {
 	return d.changeRecord(ctx, keyspace.DAX(), change)
+}
+
+// DAXList returns a list of attribute names that a client of DAX has defined, or nil if there is none with this
+// id. The contents are up to package server/dax.
+func (d *DB) DAXList(ctx context.Context, id int64) ([]byte, error) {
+	values, err := d.engine.Get(ctx, store.Strong, daxListKey(id))
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// ChangeDAXList replaces a list of attribute names, as ChangeJob does with a job.
+func (d *DB) ChangeDAXList(ctx context.Context, id int64, change func(before []byte) (after []byte, err error)) error {
+	return d.changeRecord(ctx, daxListKey(id), change)
+}
+
+// DAXLists calls each with the ids and contents of all lists of attribute names. The contents are valid during the call.
+func (d *DB) DAXLists(ctx context.Context, each func(id int64, value []byte)) error {
+	snap, err := d.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	start := keyspace.Meta(daxLists)
+	end := slices.Clone(start)
+	end[len(end)-1]++
+	for pair, err := range snap.Scan(ctx, store.Range{Start: start, End: end}) {
+		if err != nil {
+			return err
+		}
+		if id := pair.Key[len(start):]; len(id) == 8 {
+			each(int64(binary.BigEndian.Uint64(id)), pair.Value)
+		}
+	}
+	return nil
+}
+
+const daxLists = "dax list/"
+
+func daxListKey(id int64) []byte {
+	return binary.BigEndian.AppendUint64(keyspace.Meta(daxLists), uint64(id))
 }
 
 // AccessRecord returns the access keys and principals that are stored, or nil if there are none. The

@@ -459,6 +459,9 @@ var plants = []struct {
 	{"the clusters of DAX cannot be decoded", verify.KindRecord, func(p *planter) {
 		p.set(keyspace.DAX(), []byte("\x01"+`{"clusters":[{"name":`))
 	}},
+	{"a list of attribute names cannot be decoded", verify.KindRecord, func(p *planter) {
+		p.set(append(keyspace.Meta("dax list/"), make([]byte, p.r.IntN(9))...), []byte{2})
+	}},
 	{"a record of the database has another length", verify.KindRecord, func(p *planter) {
 		p.set(keyspace.Meta("jobs added"), make([]byte, 1+p.r.IntN(7)))
 	}},

@@ -153,6 +153,9 @@ func (p *part) checkScaling(key, value []byte) {
 // formatAccess is the format number of the access keys and principals.
 const formatAccess = 1
 
+// formatDAXList is the format number of a list of attribute names of clients of DAX.
+const formatDAXList = 1
+
 // formatDAX is the format number of the clusters of DAX.
 const formatDAX = 1
 
@@ -186,6 +189,7 @@ const (
 	metaSets       = "backup sets"
 	metaCheckpoint = "checkpoint/"
 	metaUnits      = "units/"
+	metaDAXList    = "dax list/"
 	metaAccess     = "access"
 )
 
@@ -197,6 +201,10 @@ func (p *part) checkMeta(key, value []byte) {
 	want, known := metaBytes[name]
 	switch {
 	case strings.HasPrefix(name, metaCheckpoint), strings.HasPrefix(name, metaUnits):
+	case strings.HasPrefix(name, metaDAXList):
+		if len(name) != len(metaDAXList)+8 || len(value) == 0 || value[0] != formatDAXList {
+			p.fault(KindRecord, "", key, "the list of attribute names %x cannot be decoded", name[len(metaDAXList):])
+		}
 	case name == metaRuns:
 		if _, err := history.DecodeRuns(value); err != nil {
 			p.fault(KindRecord, "", key, "the record %q cannot be decoded", name)

@@ -82,6 +82,38 @@ func TestReferencesToNamesNeedMemory(t *testing.T) {
 	})
 }
 
+// The names of a list that a client defines are memory, too, and their number is not trusted.
+func TestDefinedNamesNeedMemory(t *testing.T) {
+	define := func(n int, name func(dst []byte, i int) []byte) (reserved, used int, err error) {
+		b := cbor.AppendArray(cbor.AppendInt(cbor.AppendInt(nil, service), -1230579644), n)
+		for i := range n {
+			b = name(b, i)
+		}
+		r := NewReader(bytes.NewReader(b))
+		r.Reserve = func(bytes int) error { reserved = bytes; return nil }
+		raw, err := ReadRequest(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = raw.Decode(new(testCatalog))
+		runtime.ReadMemStats(&after)
+		return reserved, int(after.TotalAlloc - before.TotalAlloc), err
+	}
+	const n = 150_000
+	reserved, _, err := define(n, func(dst []byte, i int) []byte {
+		return cbor.AppendText(dst, []byte{byte('A' + i/4096), byte('0' + i/64%64), byte('0' + i%64)})
+	})
+	if err != nil || reserved < 100*n {
+		t.Errorf("%d names reserve %d bytes (%v)", n, reserved, err)
+	}
+	_, used, err := define(5*n, func(dst []byte, _ int) []byte { return cbor.AppendText(dst, "") })
+	if err == nil || used > 1<<20 {
+		t.Errorf("an array of %d names, of which the first is wrong, allocates %d bytes (%v)", 5*n, used, err)
+	}
+}
+
 // An item whose names alone are too large is rejected before its values are read.
 func TestNamesAreLargerThanItem(t *testing.T) {
 	c := longNames()

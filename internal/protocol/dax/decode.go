@@ -66,6 +66,12 @@ func (r *requestReader) defineAttributeList() error {
 	return err
 }
 
+// nameBytes is about how much memory a name takes besides its bytes, while it is compared with the others.
+const nameBytes = 64
+
+// manyNames is how many names need no memory to be reserved for them.
+const manyNames = 1024
+
 // defineAttributeListID reads the names of an item's attributes, which are together smaller
 // than an item.
 func (r *requestReader) defineAttributeListID() error {
@@ -78,9 +84,13 @@ func (r *requestReader) defineAttributeListID() error {
 	if err != nil {
 		return err
 	}
-	n, _ := m.Count()
-	seen := make(map[string]bool, n)
+	seen := make(map[string]bool) // how many names are announced is not trusted
 	for {
+		if n := len(in.Names); n >= manyNames && n&(n-1) == 0 && r.reserve != nil {
+			if err := r.reserve(r.sent + 2*n*nameBytes); err != nil {
+				return err
+			}
+		}
 		more, err := r.Next(&m)
 		if err != nil || !more {
 			return err

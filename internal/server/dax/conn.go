@@ -213,9 +213,13 @@ func (c *clientConn) closeIfIdle() bool {
 	if !c.state.CompareAndSwap(idle, closed) {
 		return false
 	}
-	_ = c.nc.Close()
+	c.close()
 	return true
 }
+
+// close closes a connection, after which serve returns. It does not wait for that: TLS sends a message, for which a client
+// that does not read may leave no room for seconds.
+func (c *clientConn) close() { go func() { _ = c.nc.Close() }() }
 
 // read reads a request, whose memory is reserved as it arrives.
 func (c *clientConn) read() (protocol.Raw, error) {
@@ -448,12 +452,12 @@ func (c nodeCatalog) Key(table string) (schema.Key, error) {
 }
 
 // AttributeNames returns the names of an attribute list.
-func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(id) }
+func (c nodeCatalog) AttributeNames(id int64) ([]string, error) { return c.lists.find(c.ctx, id) }
 
 // AttributeList returns the id of a list of names.
 func (c nodeCatalog) AttributeList(names [][]byte) (int64, error) {
 	if c.defines {
-		return c.lists.define(names, c.principal)
+		return c.lists.define(c.ctx, names, c.principal)
 	}
 	return c.lists.id(names)
 }

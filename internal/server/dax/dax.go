@@ -96,9 +96,14 @@ func NewNode(o NodeOptions) *Node {
 		}
 	}
 	n := &Node{
-		options: o, lists: newAttributeLists(), session: o.Now().UnixNano(),
+		options: o, session: o.Now().UnixNano(),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*clientConn]struct{}), empty: make(chan struct{}),
 	}
+	var lists listStore
+	if o.Handler != nil { // a node without it has no items
+		lists = o.Handler.Service().DB
+	}
+	n.lists = newAttributeLists(lists, o.Now)
 	n.names.lookup, n.names.now = o.Lookup, o.Now
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
@@ -146,7 +151,7 @@ func isTemporary(err error) bool {
 // Shutdown stops accepting connections, closes idle ones, and waits until the requests in
 // flight are answered or the context ends.
 func (n *Node) Shutdown(ctx context.Context) error {
-	n.stop((*clientConn).closeIfIdle)
+	n.stop(func(c *clientConn) { c.closeIfIdle() })
 	select {
 	case <-n.empty:
 		n.cancel()
@@ -159,13 +164,13 @@ func (n *Node) Shutdown(ctx context.Context) error {
 // Close closes all connections at once, and waits for what they do.
 func (n *Node) Close() error {
 	n.cancel()
-	n.stop(func(c *clientConn) bool { return c.nc.Close() == nil })
+	n.stop((*clientConn).close)
 	<-n.empty
 	return nil
 }
 
 // stop closes the listeners, and calls end for each connection.
-func (n *Node) stop(end func(*clientConn) bool) {
+func (n *Node) stop(end func(*clientConn)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closing.Swap(true) && len(n.conns) == 0 {

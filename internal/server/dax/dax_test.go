@@ -504,7 +504,7 @@ func names(texts ...string) (list [][]byte) {
 }
 
 func TestAttributeLists(t *testing.T) {
-	a := newAttributeLists()
+	a := newAttributeLists(nil, time.Now)
 	one, err := a.id(names("a", "bc"))
 	if err != nil {
 		t.Fatal(err)
@@ -517,11 +517,11 @@ func TestAttributeLists(t *testing.T) {
 	if id, err := a.id(names("a", "bc")); err != nil || id != one {
 		t.Errorf("the id has changed from %d to %d, %v", one, id, err)
 	}
-	if names, err := a.find(one); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
+	if names, err := a.find(t.Context(), one); err != nil || !slices.Equal(names, []string{"a", "bc"}) {
 		t.Errorf("the names are %q, %v", names, err)
 	}
 	for _, id := range []int64{-1, 0, 1, 99} {
-		if _, err := a.find(id); err == nil {
+		if _, err := a.find(t.Context(), id); err == nil {
 			t.Errorf("there is a list %d", id)
 		}
 	}
@@ -530,10 +530,50 @@ func TestAttributeLists(t *testing.T) {
 	}
 }
 
-// Lists that were used in replies only are evicted; their ids are not used again.
+// Clients keep ids when they connect again, to a server that was restarted or to another one: there an id is
+// that of the same list, or of none.
+func TestIDsOfAttributeListsAreThoseOfOtherServers(t *testing.T) {
+	before, after := newAttributeLists(nil, time.Now), newAttributeLists(nil, time.Now)
+	first, _ := before.define(t.Context(), names("a", "b"), "")
+	second, _ := before.id(names("c"))
+	if _, err := after.define(t.Context(), names("x", "y"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := after.find(t.Context(), first); err == nil {
+		t.Errorf("an id from before a restart is that of the names %q", found)
+	}
+	for _, c := range []struct {
+		names []string
+		want  int64
+	}{{[]string{"c"}, second}, {[]string{"a", "b"}, first}} {
+		if id, err := after.define(t.Context(), names(c.names...), ""); err != nil || id != c.want {
+			t.Errorf("the id of %q is %d, %v, on another server %d", c.names, id, err, c.want)
+		}
+	}
+	if first >= 1<<53 {
+		t.Errorf("JavaScript does not know the integer %d", first)
+	}
+}
+
+func TestAttributeListsWithTheSameHash(t *testing.T) {
+	a := newAttributeLists(nil, time.Now)
+	a.hash = func(string) int64 { return 7 }
+	one, _ := a.id(names("a"))
+	two, _ := a.define(t.Context(), names("b"), "")
+	if again, _ := a.id(names("a")); one == two || again != one {
+		t.Errorf("the ids are %d and %d, later %d", one, two, again)
+	}
+	for id, want := range map[int64]string{one: "a", two: "b"} {
+		if found, err := a.find(t.Context(), id); err != nil || !slices.Equal(found, []string{want}) {
+			t.Errorf("the list %d has the names %q, %v, want %q", id, found, err, want)
+		}
+	}
+}
+
+// Lists that were used in replies only are evicted.
 func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
-	a := newAttributeLists()
-	defined, err := a.define(names("defined"), "")
+	a := newAttributeLists(nil, time.Now)
+	defined, err := a.define(t.Context(), names("defined"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -541,47 +581,47 @@ func TestAttributeListsOfRepliesAreEvicted(t *testing.T) {
 	used, _ := a.id(names("used"))
 	first, _ := a.id(names("first"))
 	for i := range 1000 {
-		if id, err := a.id(names("n" + strconv.Itoa(i))); err != nil || id <= first {
-			t.Fatalf("the id of a new list is %d, %v", id, err)
+		if _, err := a.id(names("n" + strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := a.find(used); err != nil {
+		if _, err := a.find(t.Context(), used); err != nil {
 			t.Fatalf("a list that is used again and again is evicted: %v", err)
 		}
 	}
 	if lists, bytes, evicted := a.size(); bytes > a.maxBytes || evicted < 900 || lists != len(a.ids) {
 		t.Errorf("%d lists of %d bytes, %d evicted", lists, bytes, evicted)
 	}
-	if _, err := a.find(first); err == nil {
+	if _, err := a.find(t.Context(), first); err == nil {
 		t.Error("an old list is not evicted")
 	}
-	if id, err := a.id(names("first")); err != nil || id <= first {
+	if id, err := a.id(names("first")); err != nil || id != first {
 		t.Errorf("a list that was evicted has the id %d, %v, before it was %d", id, err, first)
 	}
-	if names, err := a.find(defined); err != nil || !slices.Equal(names, []string{"defined"}) {
+	if names, err := a.find(t.Context(), defined); err != nil || !slices.Equal(names, []string{"defined"}) {
 		t.Errorf("a list that was defined is evicted: %v", err)
 	}
 	// A list of a reply that is defined later keeps its id, and stays.
 	last, _ := a.id(names("later"))
-	if id, err := a.define(names("later"), ""); err != nil || id != last {
+	if id, err := a.define(t.Context(), names("later"), ""); err != nil || id != last {
 		t.Errorf("%d %v, want %d", id, err, last)
 	}
 	for i := range 1000 {
 		_, _ = a.id(names("m" + strconv.Itoa(i)))
 	}
-	if _, err := a.find(last); err != nil {
+	if _, err := a.find(t.Context(), last); err != nil {
 		t.Error(err)
 	}
 }
 
 // A principal that defines lists without end does not keep others from defining theirs.
 func TestAttributeListsOfPrincipals(t *testing.T) {
-	a := newAttributeLists()
+	a := newAttributeLists(nil, time.Now)
 	a.maxDefined, a.maxBytes = 1<<20, 2<<20
 	last := 0
 	fill := func(principal string) (n int) {
 		for ; ; n++ {
 			last++
-			if _, err := a.define(names(strconv.Itoa(last)), principal); err != nil {
+			if _, err := a.define(t.Context(), names(strconv.Itoa(last)), principal); err != nil {
 				if !strings.Contains(err.Error(), "LimitExceededException") {
 					t.Fatal(err)
 				}
@@ -600,10 +640,10 @@ func TestAttributeListsOfPrincipals(t *testing.T) {
 	if fill("a") != 0 {
 		t.Error("the first has more lists than before")
 	}
-	if _, err := a.define(names("1"), "f"); err != nil { // of another
+	if _, err := a.define(t.Context(), names("1"), "f"); err != nil { // of another
 		t.Error(err)
 	}
-	if _, err := a.define(names("f"), "f"); err != nil {
+	if _, err := a.define(t.Context(), names("f"), "f"); err != nil {
 		t.Errorf("the last has none: %v", err)
 	}
 	if _, err := a.id(names("reply")); err != nil {

@@ -191,3 +191,46 @@ func TestFailedAuthenticationsAreAudited(t *testing.T) {
 		}
 	}
 }
+
+// slowConn is a connection whose Close waits, as that of a TLS connection does for a client that does not read.
+type slowConn struct {
+	net.Conn
+	release <-chan struct{}
+}
+
+func (c slowConn) Close() error {
+	<-c.release
+	return c.Conn.Close()
+}
+
+type slowListener struct {
+	net.Listener
+	release <-chan struct{}
+}
+
+func (l slowListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	return slowConn{nc, l.release}, err
+}
+
+// A client whose connection takes long to close does not keep others from connecting.
+func TestSlowCloseHoldsUpNobody(t *testing.T) {
+	n := newNodeTest(t, false, func(o *NodeOptions) { o.MaxConns = 1 })
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) }) // before the node is closed
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = n.node.Serve(slowListener{l, release}) }()
+	n.address = l.Addr().String()
+	for range 3 {
+		c := n.dial()
+		if codes, message, _ := c.getItem("a"); codes != nil {
+			t.Fatalf("%v %s", codes, message)
+		}
+		for deadline := time.Now().Add(time.Minute); n.node.idleConns() == 0 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+	}
+}
