@@ -56,7 +56,7 @@ func (e *Engine) CommitAt(ctx context.Context, key, value []byte, later uint64) 
 	if err != nil {
 		return err
 	}
-	txn, err := e.begin(start, 1)
+	txn, err := e.begin(start)
 	if err != nil {
 		return err
 	}
@@ -65,31 +65,6 @@ func (e *Engine) CommitAt(ctx context.Context, key, value []byte, later uint64) 
 	}
 	txn.SetSchemaLeaseChecker(lapsedLease{e.membership, later})
 	return e.commit(ctx, txn)
-}
-
-// LeaveLocks locks keys as an Update does that ends before its commit.
-func (e *Engine) LeaveLocks(ctx context.Context, ttl time.Duration, keys ...[]byte) error {
-	start, err := e.now(ctx)
-	if err != nil {
-		return err
-	}
-	txn, err := e.begin(start, 1)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := txn.Set(e.key(key), []byte("lost")); err != nil {
-			return err
-		}
-	}
-	txn.SetEnable1PC(false)
-	txn.SetEnableAsyncCommit(false)
-	c, err := transaction.TxnProbe{KVTxn: txn}.NewCommitter(1)
-	if err != nil {
-		return err
-	}
-	c.SetLockTTL(uint64(ttl.Milliseconds()))
-	return c.PrewriteAllMutations(ctx)
 }
 
 type lapsedLease struct {

@@ -222,7 +222,7 @@ func (e *Engine) transact(ctx context.Context, fn func(*transaction.KVTxn) error
 			return err
 		}
 		e.clock.observe(start, requested, time.Now())
-		txn, err := e.begin(start, i+1)
+		txn, err := e.begin(start)
 		if err != nil {
 			return err
 		}

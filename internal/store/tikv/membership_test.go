@@ -202,39 +202,6 @@ func TestNoCommitAfterTheLease(t *testing.T) {
 	}
 }
 
-// An attempt does not wait for the lock of an update that is in progress: it would find a conflict after that.
-func TestLocksAreConflicts(t *testing.T) {
-	m := tikvtest.New(t)
-	a, b := openOne(t, m), openOne(t, m)
-	if err := a.LeaveLocks(t.Context(), time.Hour, []byte("k")); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.CommitAt(t.Context(), []byte("k"), []byte("1"), 0); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("got %v, want a conflict", err)
-	}
-}
-
-// Locks of a process that has died do not stay, even those of keys that nobody reads.
-func TestLocksOfTheDeadAreRemoved(t *testing.T) {
-	m := tikvtest.New(t)
-	a, b := openOne(t, m), openOne(t, m)
-	item, entry := []byte("item"), []byte("entry")
-	if err := a.LeaveLocks(t.Context(), 100*time.Millisecond, item, entry); err != nil {
-		t.Fatal(err)
-	}
-	err := b.Update(t.Context(), [][]byte{[]byte("other")}, func(tx store.Tx) error {
-		tx.Set([]byte("other"), []byte("1"))
-		tx.Set(entry, []byte("1"))
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	if values, err := b.Get(t.Context(), store.Strong, item, entry); err != nil || values[0] != nil || string(values[1]) != "1" {
-		t.Errorf("the values are %q, %v", values, err)
-	}
-}
-
 func TestHorizonIncludesAllProcesses(t *testing.T) {
 	m := tikvtest.New(t)
 	a := openOne(t, m)

@@ -37,7 +37,7 @@ func (e *Engine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) er
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for i := range maxAttempts {
-		err := e.try(ctx, i+1, keys, fn)
+		err := e.try(ctx, keys, fn)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
@@ -63,12 +63,12 @@ func sleepRandom(ctx context.Context, d time.Duration) error {
 const outcomeWindow = 3 * time.Second
 
 // try makes one attempt of an Update, which is in flight until its outcome is known.
-func (e *Engine) try(ctx context.Context, number int, keys [][]byte, fn func(store.Tx) error) error {
+func (e *Engine) try(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
 	if err := e.membership.waitLease(ctx); err != nil {
 		return err
 	}
 	a := e.inFlight.begin()
-	err := e.run(ctx, a, number, keys, fn)
+	err := e.run(ctx, a, keys, fn)
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		time.AfterFunc(outcomeWindow, func() { e.inFlight.end(a) })
 	} else {
@@ -78,13 +78,13 @@ func (e *Engine) try(ctx context.Context, number int, keys [][]byte, fn func(sto
 }
 
 // run reads the declared keys, runs fn and commits.
-func (e *Engine) run(ctx context.Context, a *attempt, number int, keys [][]byte, fn func(store.Tx) error) error {
+func (e *Engine) run(ctx context.Context, a *attempt, keys [][]byte, fn func(store.Tx) error) error {
 	start, err := e.now(ctx)
 	if err != nil {
 		return err
 	}
 	e.inFlight.setTimestamp(a, start)
-	txn, err := e.begin(start, number)
+	txn, err := e.begin(start)
 	if err != nil {
 		return err
 	}
@@ -105,22 +105,14 @@ func (e *Engine) run(ctx context.Context, a *attempt, number int, keys [][]byte,
 	return e.commit(ctx, txn)
 }
 
-// resolvingAttempt is which of several attempts waits for the locks that it meets at its commit, and removes those of
-// processes that have died. The client waits 50 ms and more, each time twice as long, and then finds a conflict: the
-// transaction that holds the lock has a later timestamp than the attempt has read at. So the others fail at once.
-const resolvingAttempt = 4
-
-// begin returns an optimistic transaction with a timestamp, for the attempt of this number, from 1 on.
-func (e *Engine) begin(start uint64, attempt int) (*transaction.KVTxn, error) {
+// begin returns an optimistic transaction with a timestamp.
+func (e *Engine) begin(start uint64) (*transaction.KVTxn, error) {
 	txn, err := e.kv.Begin(startTS(start))
 	if err != nil {
 		return nil, failure("begin a transaction", err)
 	}
 	txn.SetEnable1PC(!e.o.Unistore)
 	txn.SetEnableAsyncCommit(!e.o.Unistore)
-	if attempt%resolvingAttempt != 0 {
-		txn.SetPrewriteEncounterLockPolicy(transaction.NoResolvePolicy)
-	}
 	return txn, nil
 }
 
