@@ -147,11 +147,11 @@ func (r *Rule) check() (member string, err error) {
 	case r.Delay != 0 && !k.delay:
 		return "delay", fmt.Errorf("is for %s only", Latency)
 	case r.Delay < 0 || r.Delay > MaxDelay:
-		return "delay", fmt.Errorf("is %v, but must be from 0 to %v", r.Delay, MaxDelay)
+		return "delay", fmt.Errorf("is %v, but must be more than 0 and at most %v", r.Delay, MaxDelay)
 	case r.Lag != 0 && !k.lag:
 		return "lag", fmt.Errorf("is for %s and %s only", StaleRead, IndexLag)
 	case r.Lag < 0 || r.Lag > MaxLag:
-		return "lag", fmt.Errorf("is %v, but must be from 0 to %v", r.Lag, MaxLag)
+		return "lag", fmt.Errorf("is %v, but must be more than 0 and at most %v", r.Lag, MaxLag)
 	case r.As != "" && !k.as:
 		return "as", fmt.Errorf("is for %s, %s and %s only", Throttle, InternalError, LostAnswer)
 	case r.As != "" && !slices.Contains(as[r.Fault], r.As):
@@ -273,8 +273,12 @@ func checkDurations(members []*ast.MappingValueNode) (*token.Token, error) {
 			switch m.Value.(type) {
 			case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 				given := m.Value.GetToken()
-				if _, err := time.ParseDuration(given.Value); err != nil {
+				d, err := time.ParseDuration(given.Value)
+				switch {
+				case err != nil:
 					return given, fmt.Errorf("%s %.40q must be a duration such as 300ms or 2s", name, given.Value)
+				case d == 0 && (name == "delay" || name == "lag"): // a rule without one has a default
+					return given, fmt.Errorf("%s must be more than 0", name)
 				}
 			}
 		}
