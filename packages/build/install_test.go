@@ -56,9 +56,9 @@ func in(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "STATOR_") || strings.HasPrefix(v, "PYTHON") || strings.HasPrefix(v, "AWS_")
-	})
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "STATOR_") || strings.HasPrefix(v, "PYTHON") || strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "FORCE_COLOR=")
+	}), "NO_COLOR=1") // with CI set, Vitest writes colors within a line
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, text)
