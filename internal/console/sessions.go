@@ -80,7 +80,7 @@ func (s *sessions) endOldest(now time.Time) {
 	}
 }
 
-// find returns who has begun a session, which it prolongs; not ok if it is over, or if a secret is not its.
+// find returns the identity of a session and prolongs it; not ok if the session is over, or if a secret is not its own.
 func (s *sessions) find(secret, page string) (Identity, bool) {
 	if secret == "" {
 		return Identity{}, false

@@ -552,12 +552,12 @@ func TestRefresherPanics(t *testing.T) {
 	c.get(CacheHit, 1, "three")
 }
 
-// Nor does a panic when the other caches of the cluster are then told of them.
+// A panic while the other caches of the cluster are notified does not end the process either.
 func TestRefresherPanicsAtItsEnd(t *testing.T) {
 	c := newCachedTest(t, dax())
-	told := 0
+	notified := 0
 	c.s.Cache().OnWritten(func([][]byte) {
-		if told++; told == 1 {
+		if notified++; notified == 1 {
 			panic("a bug")
 		}
 	})
@@ -566,8 +566,8 @@ func TestRefresherPanicsAtItsEnd(t *testing.T) {
 		c.settle()
 		c.get(CacheHit, 1, v)
 	}
-	if told != 2 {
-		t.Errorf("the other caches were told %d times", told)
+	if notified != 2 {
+		t.Errorf("the other caches were notified %d times", notified)
 	}
 }
 

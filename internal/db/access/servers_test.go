@@ -119,7 +119,7 @@ func TestRepeatedChangeIsBroadcast(t *testing.T) {
 	})
 }
 
-// A change of a server that dies before it has told the others is used by them within a minute. Nothing is
+// A change of a server that dies before it has notified the others is used by them within a minute. Nothing is
 // replaced while nothing changes, as connections would authenticate again.
 func TestUnannouncedChangeIsUsed(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
