@@ -109,12 +109,14 @@ unit:
 	cd apps && $(GO) vet ./...
 	$(if $(RACE),cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-race) $(RACE) -skip '^($(SLOW_APPS))$$' -count=1 -timeout 30m $(RACED_APPS:%=./%))
 	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 30m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
-	$(if $(RACE),cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue)
+	$(MAKE) -j 2 --output-sync=target $(if $(RACE),apps-slow) console-test packages-test
 	$(MAKE) drift
-	$(MAKE) console-test
-	$(MAKE) packages-test
 	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
+
+.PHONY: apps-slow
+apps-slow: # run the slow tests of the task queue, which mostly wait: others run at the same time
+	cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue
 
 .PHONY: console-test console-screenshots console-bench console-memory
 CONSOLE := internal/console/browser
