@@ -1,9 +1,11 @@
 package pebble
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,10 +213,35 @@ func countSuffix(names []string, suffix string) (n int) {
 	return n
 }
 
+// deleteInOrder deletes items in the order of their keys, a part at a time. Each part is
+// flushed, so the newest tables of level 0 have deletes of few keys each.
+func deleteInOrder(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	var keys [][]byte
+	for i := range n {
+		keys = append(keys, []byte(spread(i)))
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	for part := range slices.Chunk(keys, n/24) {
+		soon(t, "deletes are accepted", func() bool {
+			return e.Update(store.Freeing(t.Context()), part, func(tx store.Tx) error {
+				for _, k := range part {
+					tx.Delete(k)
+				}
+				return nil
+			}) == nil
+		})
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Deletes free space although level 0 does not fit into it.
 func TestDeletesWithoutSpaceForCompactions(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, e *Engine, items int){
-		"items": deleteSpread,
+		"items":    deleteSpread,
+		"in order": deleteInOrder,
 		"range": func(t *testing.T, e *Engine, _ int) {
 			soon(t, "the description of a table is deleted", func() bool {
 				return remove(store.Freeing(t.Context()), e, "description") == nil

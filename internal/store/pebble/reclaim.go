@@ -6,8 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
+
+	"github.com/stator-db/stator/internal/store"
 )
 
 // reclaim gets space back while the disk is full: that of deleted values, which compactions
@@ -20,6 +23,7 @@ type reclaim struct {
 	done    uint64        // how many of them are in ranges that are compacted
 	from    []byte        // where to continue; nil for the beginning
 	skipped bool          // a range that could not be compacted
+	covered uint64        // how many of them there were when a layer was written above them
 }
 
 // runReclaim compacts while the disk is full and something was deleted, until the context
@@ -73,8 +77,10 @@ func (e *Engine) compactUntilSpace(ctx context.Context) (all bool) {
 		}
 		// A range for which there is no space, or which had to wait for Pebble's own
 		// compactions, is left out: others may free some.
+		deletes := e.reclaim.deletes.Load()
 		if e.compactRange(ctx, from, to) != nil {
 			e.reclaim.skipped = true
+			e.coverDeletes(ctx, deletes)
 		}
 		from, e.reclaim.from = to, to
 		if e.disk.check(); !e.disk.is(isFull) {
@@ -99,6 +105,61 @@ func (e *Engine) compactRange(ctx context.Context, from, to []byte) error {
 		e.disk.failures.wait()
 	}
 	return err
+}
+
+// coverDeletes writes a layer of tables above those of level 0. It is called after a range
+// could not be compacted. If there were more deletes meanwhile, they are such a layer.
+//
+// Pebble's own compactions of level 0 come before those that it is asked for, and one that
+// fails is mostly repeated at once. It reads the tables above some key, and all that lie below
+// those: most layers as a whole, but one table of the newest layer. So it leaves out most
+// deletes of that layer, and does not fit into the free space without them. It does not leave
+// them out if there is another layer above.
+func (e *Engine) coverDeletes(ctx context.Context, deletes uint64) {
+	r := &e.reclaim
+	if deletes != r.deletes.Load() || deletes == r.covered || e.db.Metrics().Levels[0].Sublevels >= hardFactor*maxSublevels {
+		return
+	}
+	if !e.flush(ctx) || e.deleteAbsent(ctx) != nil || !e.flush(ctx) {
+		return
+	}
+	r.covered = deletes
+	e.disk.compacts.reset()
+}
+
+// deleteAbsent deletes a key near the beginning of each table of level 0, unless it exists.
+// That changes nothing that can be read.
+func (e *Engine) deleteAbsent(ctx context.Context) error {
+	levels, err := e.db.SSTables()
+	if err != nil {
+		return err
+	}
+	var keys [][]byte
+	for _, table := range levels[0] {
+		if first := table.Smallest.UserKey; first[0] != store.Reserved {
+			keys = append(keys, append(slices.Clone(first), 0))
+		}
+	}
+	latched, err := e.stripes.Lock(ctx, nil, keys)
+	if err != nil {
+		return err
+	}
+	defer e.stripes.Unlock(latched)
+	batch := e.db.NewBatch()
+	defer batch.Close()
+	for _, key := range keys {
+		value, err := e.read(key)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			continue
+		}
+		if err := batch.Delete(key, nil); err != nil {
+			return err
+		}
+	}
+	return e.db.Apply(batch, pebble.NoSync)
 }
 
 // removeObsoleteWALs removes the WAL files that Pebble keeps for reuse. Pebble creates new
