@@ -65,7 +65,7 @@ decided, because of a file, a request or a server.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.principal, "principal", "", "ARN of the user, the session of a role, or the root user that makes the request")
-	flags.StringVar(&f.operation, "operation", "", "name of the operation, such as PutItem")
+	flags.StringVar(&f.operation, "operation", "", "name of the operation, such as PutItem, or of an action of stator that has none, such as GetModel")
 	flags.StringVar(&f.request, "request", "", "JSON file with the body of the request; - is standard input")
 	flags.StringVar(&f.policies, "policies", "", "YAML file of principals with their policies, as for stator serve")
 	flags.StringArrayVar(&f.identity, "policy", nil, "policy of the principal, in place of --policies; may be repeated")
@@ -104,7 +104,8 @@ func (f *explainFlags) check(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	if f.principal == "" || f.operation == "" || f.request == "" {
+	bare := ops.IsAction(f.operation) // it has no request
+	if f.principal == "" || f.operation == "" || f.request == "" && !bare && ops.Known(f.operation) {
 		return usageError{errors.New("a request has --principal, --operation and --request; for one that a server has denied give --request-id and --endpoint")}
 	}
 	if f.account != "" && (len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "") {
@@ -113,7 +114,10 @@ func (f *explainFlags) check(cmd *cobra.Command) error {
 	if _, err := netip.ParseAddr(f.sourceIP); err != nil {
 		return usageError{fmt.Errorf("--source-ip is %q, but must be an address such as 192.0.2.7", f.sourceIP)}
 	}
-	if !ops.Known(f.operation) {
+	if bare && f.request != "" {
+		return usageError{fmt.Errorf("%s has no --request: only its action stator:%s decides", f.operation, f.operation)}
+	}
+	if !bare && !ops.Known(f.operation) {
 		return usageError{fmt.Errorf("there is no operation %q: --operation is a name such as PutItem or Query", f.operation)}
 	}
 	switch other := changed("policy", "boundary", "session-policy", "principal-tag"); {
@@ -184,16 +188,9 @@ func (f *explainFlags) decide(ctx context.Context, stdin io.Reader) (*explainedR
 		}
 		now = func() time.Time { return at }
 	}
-	body, err := readBody(f.request, stdin)
+	r, err := f.readRequest(stdin)
 	if err != nil {
-		return nil, fileError{fmt.Errorf("cannot read the request: %w", err)}
-	}
-	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
-		return nil, fileError{fmt.Errorf("%s: the request is not JSON: %w", f.requestFile(), err)}
-	}
-	r, err := ops.Read(f.operation, body)
-	if err != nil {
-		return nil, f.rejected(err)
+		return nil, err
 	}
 	d, err := openDecider(ctx, f, now)
 	if err != nil {
@@ -205,6 +202,25 @@ func (f *explainFlags) decide(ctx context.Context, stdin io.Reader) (*explainedR
 		explained.note("%s does not have the principal %s: only policies of resources can allow something", f.policies, f.principal)
 	}
 	return explained, err
+}
+
+// readRequest returns the request that is decided about.
+func (f *explainFlags) readRequest(stdin io.Reader) (ops.Request, error) {
+	if ops.IsAction(f.operation) {
+		return ops.ActionRequest(f.operation), nil
+	}
+	body, err := readBody(f.request, stdin)
+	if err != nil {
+		return ops.Request{}, fileError{fmt.Errorf("cannot read the request: %w", err)}
+	}
+	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
+		return ops.Request{}, fileError{fmt.Errorf("%s: the request is not JSON: %w", f.requestFile(), err)}
+	}
+	r, err := ops.Read(f.operation, body)
+	if err != nil {
+		err = f.rejected(err)
+	}
+	return r, err
 }
 
 // rejected returns the error of a request that a server rejects before it decides.

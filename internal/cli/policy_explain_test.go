@@ -85,6 +85,35 @@ func explained(t *testing.T, args ...string) (code int, r explainedRequest, stde
 	return code, r, errs.String()
 }
 
+// What a server does that is no operation of the API is explained by its action, and has no request.
+func TestPolicyExplainOfOwnActions(t *testing.T) {
+	file := explainFiles(t)
+	writePrivate(t, file("model.json"), `{"Version": "2012-10-17", "Statement": {"Sid": "Model", "Effect": "Allow", "Action": "stator:GetModel", "Resource": "*"}}`)
+	for _, c := range []struct {
+		policy, operation string
+		code              int
+		want              string
+	}{
+		{"model.json", "GetModel", 0, ""},
+		{"all.json", "GetModel", 0, ""},
+		{"app.json", "GetModel", 1, "not authorized to perform: stator:GetModel on resource: * because no identity-based policy allows the stator:GetModel action"},
+		{"model.json", "GetMetrics", 1, "because no identity-based policy allows the stator:GetMetrics action"},
+		{"model.json", "GetShapes", 2, "a request has --principal, --operation and --request"}, // it is an operation
+		{"model.json", "GetModels", 2, `there is no operation "GetModels"`},
+	} {
+		code, r, stderr := explained(t, "--principal", "arn:aws:iam::000000000000:user/ana", "--policy", file(c.policy), "--operation", c.operation)
+		if code != c.code || !strings.Contains(r.Message+stderr, c.want) {
+			t.Errorf("%s with %s: %d %+v %s", c.operation, c.policy, code, r, stderr)
+		}
+		if c.code != 2 && (len(r.Permissions) != 1 || r.Permissions[0].Action != "stator:"+c.operation || r.Permissions[0].Resource != "*" || r.Allowed != (c.code == 0)) {
+			t.Errorf("%s with %s needs %+v", c.operation, c.policy, r)
+		}
+	}
+	if code, _, stderr := explained(t, "--principal", "arn:aws:iam::000000000000:user/ana", "--policy", file("all.json"), "--operation", "GetModel", "--request", file("all.json")); code != 2 || !strings.Contains(stderr, "GetModel has no --request") {
+		t.Errorf("with a request: %d %s", code, stderr)
+	}
+}
+
 // A denial names the statement that decided or that comes nearest, and the condition that
 // made it do so.
 func TestPolicyExplainDenials(t *testing.T) {

@@ -97,7 +97,7 @@ func (s *Service) question(ctx context.Context, c *Caller, p *permission) *quest
 func (q *question) evaluate() policy.Verdict     { return q.policies.Evaluate(&q.request) }
 func (q *question) explain() *policy.Explanation { return q.policies.Explain(&q.request) }
 
-// Permit checks that the caller may do something that is not done to a resource.
+// Permit checks that the caller may do something that is not done to a resource, and is no operation.
 func (s *Service) Permit(ctx context.Context, action string) error {
 	c := carriedBy(ctx)
 	if c == nil || c.Identity == nil {
@@ -106,6 +106,12 @@ func (s *Service) Permit(ctx context.Context, action string) error {
 	c.operation = action
 	return s.permit(ctx, c, &permission{action: action, resource: "*"})
 }
+
+// IsAction reports whether a name is that of an action which belongs to no operation: Permit decides about it.
+func IsAction(name string) bool { return policy.IsOwnAction(name) && ownOperations[name] == nil }
+
+// ActionRequest returns a request that needs nothing but such an action, for Explain.
+func ActionRequest(name string) Request { return Request{name: name} }
 
 // resourcePolicy returns the policy of a permission's resource; nil if there is none.
 func (s *Service) resourcePolicy(p *permission) *policy.Document {

@@ -60,6 +60,9 @@ var partitionKeyValues = [...]string{
 // be permitted. A batch needs one permission for each of its tables, a transaction and
 // statements one for each part.
 func (s *Service) permissions(ctx context.Context, r Request) ([]permission, error) {
+	if r.operation == nil && IsAction(r.name) {
+		return []permission{{action: "stator:" + r.name, resource: "*"}}, nil
+	}
 	if c := carriedBy(ctx); c != nil && c.Cluster != "" {
 		return clusterPermissions(c.Cluster, r), nil
 	}

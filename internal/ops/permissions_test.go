@@ -3,11 +3,13 @@ package ops
 import (
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stator-db/stator/internal/apierror"
+	"github.com/stator-db/stator/internal/language/policy"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
@@ -159,6 +161,31 @@ func TestPermissions(t *testing.T) {
 	}
 	if _, err := tt.s.permissions(t.Context(), Request{name: "New", in: new(api.Empty)}); err == nil {
 		t.Error("an operation that is not known is permitted")
+	}
+}
+
+// Package policy and docs/policies.md have the actions that requests to stator itself need, each of which is one of an
+// operation or of something that Permit decides about.
+func TestOwnActions(t *testing.T) {
+	document, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range ownOperations {
+		if !policy.IsOwnAction(name) {
+			t.Errorf("package policy does not have the action of %s", name)
+		}
+		if IsAction(name) {
+			t.Errorf("%s is an operation", name)
+		}
+	}
+	for _, name := range policy.OwnActions() {
+		if ownOperations[name] == nil && !IsAction(name) {
+			t.Errorf("nothing needs the action %s", name)
+		}
+		if !strings.Contains(string(document), "`stator:"+name+"`") {
+			t.Errorf("docs/policies.md does not have stator:%s", name)
+		}
 	}
 }
 

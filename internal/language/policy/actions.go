@@ -192,12 +192,33 @@ var daxActions = []string{
 	"UpdateParameterGroup", "UpdateSubnetGroup",
 }
 
-// serviceDAX is the prefix of the actions of DAX.
-const serviceDAX = "dax:"
+// ownActions are the actions of what a stator has and DynamoDB does not.
+var ownActions = []string{
+	"AdvanceClock", "Backup", "Changes", "Copy", "CreateAccessKey", "CreateFork", "CreateSnapshot", "DeleteAccessKey", "DeleteFork",
+	"DeletePrincipal", "DeleteShapes", "DeleteSnapshot", "DescribeExpiry", "ExplainDenial", "FreezeClock", "GetBackups", "GetClock",
+	"GetFaults", "GetHeat", "GetItemAt", "GetMetrics", "GetModel", "GetPrincipal", "GetShapes", "GetStandby", "ItemHistory",
+	"ListAccessKeys", "ListDeadLetters", "ListForks", "ListInjectedFaults", "ListJobs", "ListPrincipals", "ListSnapshots",
+	"ListTriggers", "Promote", "PutPrincipal", "QueryAt", "ReplayDeadLetters", "Rewind", "RunClock", "ScanAt", "SetClock",
+	"SetFaults", "SetThrottling", "UndoChanges", "Verify",
+}
 
-// matchesDAX reports whether a pattern of a statement matches an action of DAX.
-func (p *Pattern) matchesDAX() bool {
-	return slices.ContainsFunc(daxActions, func(name string) bool { return p.glob.match(serviceDAX+name, nil, true) })
+// OwnActions returns the names of the actions of what a stator has and DynamoDB does not.
+func OwnActions() []string { return slices.Clone(ownActions) }
+
+// IsOwnAction reports whether OwnActions has a name.
+func IsOwnAction(name string) bool { return slices.Contains(ownActions, name) }
+
+// namedService is a service of whose actions only the names are known.
+type namedService struct {
+	prefix, name string
+	actions      []string
+}
+
+var namedServices = []namedService{{"dax:", "DAX", daxActions}, {"stator:", "stator", ownActions}}
+
+// matches reports whether a pattern of a statement matches an action of the service.
+func (s *namedService) matches(p *Pattern) bool {
+	return slices.ContainsFunc(s.actions, func(name string) bool { return p.glob.match(s.prefix+name, nil, true) })
 }
 
 // operationActions are the operations that ask for actions of other names.

@@ -95,7 +95,7 @@ func neverHave(all []*actionInfo) string {
 	return "they never have"
 }
 
-// otherServices are the services of stator, apart from DynamoDB and DAX. Their actions are not checked.
+// otherServices are the services of stator whose actions are not checked.
 var otherServices = []string{"application-autoscaling", "cloudwatch"}
 
 // checkActions finds actions that do not exist, and wildcards that stand for more than
@@ -104,17 +104,11 @@ func (c *checker) checkActions() {
 	for i := range c.statement.Actions {
 		p := &c.statement.Actions[i]
 		prefix, name, _ := strings.Cut(p.Text, ":")
+		named := slices.IndexFunc(namedServices, func(s namedService) bool { return strings.EqualFold(prefix+":", s.prefix) })
 		switch all := p.expand(); {
 		case slices.Contains(otherServices, strings.ToLower(prefix)):
-		case strings.EqualFold(prefix, "dax"):
-			if p.matchesDAX() {
-				continue
-			}
-			try := ""
-			if near := nearest(name, daxActions); near != "" {
-				try = "did you mean " + serviceDAX + near + "?"
-			}
-			c.add(p.Position, "unknown-action", SeverityError, try, "DAX has no action %s", quote(p.Text))
+		case named >= 0:
+			c.checkNamed(p, name, &namedServices[named])
 		case prefix != "*" && !strings.EqualFold(prefix, "dynamodb"):
 			c.add(p.Position, "other-service", SeverityNote, "", "%s is an action of another service, which stator never asks for", p.Text)
 		case len(all) > 0:
@@ -132,6 +126,18 @@ func (c *checker) checkActions() {
 			c.add(p.Position, "unknown-action", SeverityError, try, "DynamoDB has no action %s", quote(p.Text))
 		}
 	}
+}
+
+// checkNamed finds an action that a service does not have.
+func (c *checker) checkNamed(p *Pattern, name string, of *namedService) {
+	if of.matches(p) {
+		return
+	}
+	try := ""
+	if near := nearest(name, of.actions); near != "" {
+		try = "did you mean " + of.prefix + near + "?"
+	}
+	c.add(p.Position, "unknown-action", SeverityError, try, "%s has no action %s", of.name, quote(p.Text))
 }
 
 // checkWildcard reports what a wildcard of an Allow stands for, if these are actions of

@@ -5,7 +5,7 @@ type Rule struct{ Name, Description string }
 
 // Rules are the rules of Check.
 var Rules = []Rule{
-	{"unknown-action", "An action of DynamoDB does not exist."},
+	{"unknown-action", "An action of DynamoDB, DAX or stator does not exist."},
 	{"other-service", "An action belongs to a service that stator does not have."},
 	{"wildcard-action", "A wildcard allows actions of several access levels, or on several subjects."},
 	{"wildcard-resource", "A wildcard in the name of a table matches other tables, and what belongs to them."},

@@ -67,6 +67,7 @@ func TestCompareTraffic(t *testing.T) {
 			[]workload.Shape{get, put}, "wildcard dynamodb:*Item only GetItem,PutItem"},
 		{"what is not counted", `{"Effect":"Allow","Action":["dynamodb:GetItem","dynamodb:DescribeTable"],"Resource":[` + table + `,"arn:aws:dynamodb:*:*:table/T/stream/*"]}`,
 			[]workload.Shape{get}, "unknown dynamodb:DescribeTable"},
+		{"what DynamoDB does not have", `{"Effect":"Allow","Action":["dynamodb:GetItem","stator:GetModel"],"Resource":"*"}`, []workload.Shape{get}, "unknown stator:GetModel"},
 		{"another table", `{"Effect":"Allow","Action":"dynamodb:GetItem","Resource":["arn:aws:dynamodb:*:*:table/U",` + table + `]}`,
 			[]workload.Shape{get, {Operation: "GetItem", Table: "V"}}, "denied dynamodb:GetItem V; resource arn:aws:dynamodb:*:*:table/U"},
 		{"a table is not its index", `{"Effect":"Allow","Action":["dynamodb:GetItem","dynamodb:Query"],"Resource":` + table + `}`,
