@@ -10,9 +10,11 @@ import (
 
 // auditRecord is a part of a record of the audit log.
 type auditRecord struct {
-	EventName, ErrorCode string
-	UserIdentity         struct{ Type, AccessKeyId string }
-	TLSDetails           *struct{ TLSVersion, CipherSuite, ClientProvidedHostHeader string }
+	EventName, EventSource, ErrorCode, ErrorMessage, SourceIPAddress string
+
+	UserIdentity        struct{ Type, Arn, AccessKeyId string }
+	AdditionalEventData struct{ Fork string }
+	TLSDetails          *struct{ TLSVersion, CipherSuite, ClientProvidedHostHeader string }
 }
 
 // readAudit returns the text of an audit log, and its records.

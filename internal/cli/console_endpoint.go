@@ -184,6 +184,11 @@ func (e *remoteEndpoint) Identify(_ context.Context, c console.Credentials, _ co
 	return console.Identity{}, nil
 }
 
+// Permit permits everything: what the console answers itself is of the person who has started it.
+func (*remoteEndpoint) Permit(context.Context, console.Identity, console.Request, string) (string, error) {
+	return "", nil
+}
+
 // maxRemoteReply is the size limit of a reply: BatchGetItem has up to 16 MB.
 const maxRemoteReply = 32 << 20
 

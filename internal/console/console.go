@@ -37,6 +37,9 @@ type Endpoint interface {
 	// Do answers a request of the API as somebody. It returns ErrSignedOut if the key of the
 	// identity is not valid any more.
 	Do(ctx context.Context, who Identity, r Request) (Reply, error)
+	// Permit returns the error of a request that the console answers itself if somebody may not do an
+	// action; an empty one needs no permission. It also returns ErrSignedOut, and the id of the request.
+	Permit(ctx context.Context, who Identity, r Request, action string) (id string, err error)
 	// Identify returns the identity of credentials that a client has sent, or ErrCredentials.
 	Identify(ctx context.Context, c Credentials, from Client) (Identity, error)
 	// Asks says what a person must give to sign in.
@@ -120,6 +123,8 @@ type Options struct {
 // Workbench answers requests of pages about access-pattern models, whose targets begin with
 // WorkbenchTarget. An *apierror.Error is the reply.
 type Workbench interface {
+	// Action returns the action that policies must allow for a target; empty if it needs no permission.
+	Action(target string) string
 	Do(done <-chan struct{}, target string, body []byte) (any, error)
 }
 
@@ -233,11 +238,14 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	answerer := h.o.Endpoint.Do
 	if strings.HasPrefix(target, WorkbenchTarget) && h.o.Workbench != nil {
-		h.design(w, r, target, body)
-		return
+		answerer = h.design
 	}
-	reply, err := h.o.Endpoint.Do(r.Context(), who, Request{target, body, client(r)})
+	reply, err := answerer(r.Context(), who, Request{target, body, client(r)})
+	if reply.ID != "" {
+		w.Header().Set("X-Amzn-Requestid", reply.ID)
+	}
 	var known *apierror.Error
 	switch {
 	case errors.Is(err, ErrSignedOut):
@@ -249,25 +257,25 @@ func (h *Handler) api(w http.ResponseWriter, r *http.Request) {
 		fault(w, http.StatusBadGateway, "EndpointUnreachable", err.Error())
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Amzn-Requestid", reply.ID)
 		w.WriteHeader(reply.Status)
 		_, _ = w.Write(reply.Body)
 	}
 }
 
-// design answers a request about designs, for which the endpoint is not asked.
-func (h *Handler) design(w http.ResponseWriter, r *http.Request, target string, body []byte) {
-	reply, err := h.o.Workbench.Do(r.Context().Done(), target, body)
-	var known *apierror.Error
-	switch {
-	case errors.As(err, &known):
-		fault(w, known.Status, known.Code, known.Message)
-	case err != nil && r.Context().Err() != nil: // the page is gone
-	case err != nil:
-		fault(w, http.StatusInternalServerError, "InternalServerError", err.Error())
-	default:
-		answer(w, http.StatusOK, reply)
+// design answers a request about designs, of which the endpoint only decides who may send it.
+func (h *Handler) design(ctx context.Context, who Identity, r Request) (reply Reply, err error) {
+	if reply.ID, err = h.o.Endpoint.Permit(ctx, who, r, h.o.Workbench.Action(r.Target)); err != nil {
+		return reply, err
 	}
+	found, err := h.o.Workbench.Do(ctx.Done(), r.Target, r.Body)
+	if err == nil {
+		reply.Status = http.StatusOK
+		reply.Body, err = json.Marshal(found)
+	}
+	if _, known := errors.AsType[*apierror.Error](err); err != nil && !known {
+		err = &apierror.Error{Code: "InternalServerError", Status: http.StatusInternalServerError, Message: err.Error()}
+	}
+	return reply, err
 }
 
 // signedOut answers a request without a session.

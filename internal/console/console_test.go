@@ -40,6 +40,10 @@ func (e *fakeEndpoint) Do(_ context.Context, who Identity, r Request) (Reply, er
 	return Reply{Status: 200, Body: []byte(`{}`)}, nil
 }
 
+func (e *fakeEndpoint) Permit(context.Context, Identity, Request, string) (string, error) {
+	return "", nil
+}
+
 type consoleRig struct {
 	*Handler
 	endpoint *fakeEndpoint

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -132,43 +133,86 @@ func proofOfKey(key *keys.Key) [32]byte {
 	return proofOf(key.Secret.Reveal(), key.Token.Reveal())
 }
 
-// Do answers a request like a signed one of somebody: with the same limits, permissions, throttling,
-// counts, traces and audit log.
-func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
+// session returns the handler that decides about a request of somebody, which has their signer. release is
+// called when it is not needed any more.
+func (e consoleEndpoint) session(ctx context.Context, who console.Identity) (as *Handler, release func(), err error) {
 	signer := auth.Signer{AccessKey: []byte(cmp.Or(who.AccessKey, "console")), Region: e.region(), Principal: who.Principal}
 	if e.h.verifier != nil {
 		if err := e.h.AwaitAccess(ctx); err != nil {
-			return console.Reply{}, err
+			return nil, nil, err
 		}
 		var key *keys.Key
 		key, signer = e.h.verifier.Find(signer.AccessKey, signer.Region)
 		if current := proofOfKey(key); key == nil || e.h.verifier.Expired(key) || subtle.ConstantTimeCompare(current[:], who.Proof[:]) != 1 {
-			return console.Reply{}, console.ErrSignedOut
+			return nil, nil, console.ErrSignedOut
 		}
 	}
-	as := *e.h
-	if as.forks != nil { // the database may have been rewound
-		fork, err := as.forks.Acquire(ctx, "")
+	copied, release := *e.h, func() {}
+	if copied.forks != nil { // the database may have been rewound
+		fork, err := copied.forks.Acquire(ctx, "")
 		if err != nil {
-			return console.Reply{}, err
+			return nil, nil, err
 		}
 		if fork != nil {
-			defer fork.Release()
-			as = *fork.Database().handlerOf(e.h)
+			release = fork.Release
+			copied = *fork.Database().handlerOf(e.h)
 		}
 	}
-	as.session = &signer
+	copied.session = &signer
+	return &copied, release, nil
+}
+
+// received returns a request of the page as one of the API.
+func received(r console.Request) *door.Exchange {
 	header := http.Header{"X-Amz-Target": {r.Target}, "Content-Type": {typeAmazon}, "User-Agent": {r.UserAgent}}
 	if target := []byte(r.Target); ops.IsAutoScaling(target) || ops.IsDAX(target) {
 		header["Content-Type"] = []string{typeAmazon11}
 	}
 	x := door.Receive(r.Remote, r.Host, r.Secure, header, r.Body)
+	x.Reply.ID = newID()
+	return x
+}
+
+// Permit checks that the policies of somebody allow an action. Only requests that are rejected are written
+// down: a page sends one whenever something is typed.
+func (e consoleEndpoint) Permit(ctx context.Context, who console.Identity, r console.Request, action string) (string, error) {
+	of := apiRequest{operation: strings.TrimPrefix(action, "stator:"), arrived: time.Now()}
+	as, release, err := e.session(ctx, who)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	x := received(r)
+	defer x.End()
+	x.Request.TLS = door.TLSFrom(ctx)
+	id := string(x.Reply.ID[:])
+	if action == "" {
+		return id, nil
+	}
+	of.signer = *as.session
+	err = as.permit(ctx, &x.Request, &x.Reply, of.signer, action)
+	if fault, ok := errors.AsType[*apierror.Error](err); ok && as.auditLog != nil {
+		of.failed(fault.Code, fault.Message)
+		x.Reply.Status = fault.Status
+		as.auditOther(&of, &x.Request, &x.Reply, sourceOwn)
+	}
+	return id, err
+}
+
+// Do answers a request like a signed one of somebody: with the same limits, permissions, throttling,
+// counts, traces and audit log.
+func (e consoleEndpoint) Do(ctx context.Context, who console.Identity, r console.Request) (console.Reply, error) {
+	as, release, err := e.session(ctx, who)
+	if err != nil {
+		return console.Reply{}, err
+	}
+	defer release()
+	x := received(r)
 	defer x.End()
 	if isStreamed(x.Request.Header("X-Amz-Target")) {
 		return console.Reply{}, apierror.UnknownOperation()
 	}
-	x.Request.TLS = door.TLSFrom(ctx)
-	x.Reply.ID, x.Reply.Pending = newID(), e.h.replies
+	x.Request.TLS, x.Reply.Pending = door.TLSFrom(ctx), e.h.replies
 	as.post(ctx, &x.Request, &x.Reply)
 	if x.Reply.Cut {
 		return console.Reply{}, ops.ErrNoAnswer

@@ -438,6 +438,50 @@ func TestOtherEndpoints(t *testing.T) {
 		await t.go("#/model"); await t.has("No model is open"); await t.choose("input[type=file]", "orders.model.yaml", $1); await t.has("5 of 5"); await t.has("does not count requests by shape");`, ordersModel)
 }
 
+// People whose policies do not allow the model are told so on the pages that show it; the bill of tables is there without it.
+// The permission counts as soon as they come back.
+func TestDeniedModels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "orders.model.yaml")
+	if err := os.WriteFile(file, []byte(ordersModel), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tables := []string{"dynamodb:*", "cloudwatch:*"}
+	access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": tables}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access, o.ConsoleModels = access, tablemodel.Console(file) })
+	const signIn = `await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); `
+	const create = `await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Orders"); await t.fill("dialog .columns input", "customer"); await t.click("dialog button.primary", "Create table"); await t.has("No items match"); `
+	const denied = `const model = async () => { await t.has("You may not see the model."); await t.has("user/ada is not authorized to perform: stator:GetModel"); if (t.all("input[type=file]").length || /Orders of customers|No model is open|one order/.test(document.body.innerText)) throw new Error(document.body.innerText); }; `
+	b := s.open(t, "")
+	b.run(signIn + create + denied + `await t.go("#/model"); await model(); if (t.all("button", "Edit text").length) throw new Error("there is a text to edit");
+		await t.go("#/cost"); await t.until(() => t.all(".bill tbody tr").length === 1, "the bill of the table"); await model();
+		await t.go("#/model"); await model(); if (t.all(".problem").length !== 1) throw new Error("the denial is shown twice");`)
+	// The counts of requests have a permission of their own.
+	reload := func(actions ...string) {
+		writeAccess(t, dir, map[string][]string{"ada": append(actions, tables...)})
+		if _, err := access.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload("stator:GetModel")
+	b.run(`await t.go("#/cost"); await t.until(() => t.all(".bill tbody tr").length === 1, "the bill"); await t.has("not authorized to perform: stator:GetShapes"); if (document.body.innerText.includes("You may not see the model")) throw new Error("the model is still denied");
+		await t.go("#/model"); await t.has("Orders of customers, by time and by status");`)
+	reload("stator:GetModel", "stator:GetShapes")
+	b.run(`await t.go("#/cost"); await t.until(() => t.all(".bill-patterns").length === 1, "patterns");`)
+	// A model that is open is not computed any more when the permission is gone.
+	b.run(`await t.go("#/model"); await t.has("Orders of customers, by time and by status");`)
+	reload()
+	b.run(`await t.fill("input.times", "10"); await t.has("You may not see the model."); await t.go("#/cost"); await t.until(() => t.all(".bill tbody tr").length === 1, "the bill"); await t.has("stator:GetShapes");`)
+	s.checkPages(t, []consolePage{
+		{"model-denied", "#/model", signIn + `await t.has("You may not see the model.");`},
+		{"cost-denied", "#/cost", signIn + `await t.until(() => t.all(".bill tbody tr").length === 1, "the bill"); await t.has("You may not see the model.");`},
+	})
+}
+
 // Heat, costs and models are used on a server with an hour of traffic; their pages satisfy axe-core, fit a phone, and can be photographed.
 func TestPagesOfInsights(t *testing.T) {
 	t.Parallel()

@@ -142,6 +142,10 @@ func (between) Identify(context.Context, console.Credentials, console.Client) (c
 	return console.Identity{}, console.ErrCredentials
 }
 
+func (between) Permit(context.Context, console.Identity, console.Request, string) (string, error) {
+	return "", nil
+}
+
 func (b between) Do(ctx context.Context, _ console.Identity, r console.Request) (console.Reply, error) {
 	if reply := b.answer(r); reply != nil {
 		return *reply, nil

@@ -127,7 +127,7 @@ func TestSignIn(t *testing.T) {
 		await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Mine"); await t.fill("dialog .columns input", "id"); await t.click("dialog button.primary", "Create table"); await t.has("No items match");
 		await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "BOBKEY"); await t.fill("input[name=secret]", "bob-secret-0123456789"); await t.click("button", "Sign in");
 		await t.go("#/table/Mine/items"); await t.has("AccessDeniedException");`)
-	writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:*"}})
+	writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:*", "stator:GetModel"}})
 	if _, err := access.Reload(); err != nil {
 		t.Fatal(err)
 	}

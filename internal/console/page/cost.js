@@ -4,7 +4,7 @@ import { link, session } from "./state.js";
 import { endpointNow } from "./clock.js";
 import { call, describe, loadTables } from "./api.js";
 import { Problem, count } from "./ui.js";
-import { design, loadDesign, ChooseModel } from "./design.js";
+import { design, loadDesign, ChooseModel, ModelProblem } from "./design.js";
 import { dollars, figure, metricData } from "./watch.js";
 
 const maxTables = 200;
@@ -33,32 +33,37 @@ async function consumption(from, to) {
 export default function Cost() {
   const [bill, setBill] = useState(null);
   const [error, setError] = useState(null);
-  const [noShapes, setNoShapes] = useState(false);
+  const [patterns, setPatterns] = useState(null);
+  const [patternError, setPatternError] = useState(null);
   const [busy, setBusy] = useState(false);
   const read = async () => {
     setBusy(true);
     try {
       await loadDesign();
       const to = Math.floor(endpointNow() / 60_000) * 60 + 60, from = to - 3600;
-      const Resources = await consumption(from, to);
-      let traffic = null;
-      if (design.value.text) {
-        traffic = await call("Stator.GetShapes", { LastHour: true }).catch((err) => {
-          if (err.code !== "UnknownOperationException") throw err;
-          setNoShapes(true);
-          return null;
-        });
-      }
-      const model = traffic ? { Name: design.value.name, Text: design.value.text, Traffic: traffic } : {};
-      setBill(await call("Workbench.GetBill", { ...model, Seconds: 3600, Resources }));
+      setBill(await call("Workbench.GetBill", { Seconds: 3600, Resources: await consumption(from, to) }));
       setError(null);
     } catch (err) {
       setError(err);
     }
+    await readPatterns();
     setBusy(false);
+  };
+  // The patterns are an addition: without the model, or the counts of requests, there is a bill all the same.
+  const readPatterns = async () => {
+    let found = null, problem = null;
+    try {
+      const { name: Name, text: Text } = design.value ?? {};
+      if (Text) found = (await call("Workbench.GetPatternBill", { Name, Text, Traffic: await call("Stator.GetShapes", { LastHour: true }), Seconds: 3600 })).Patterns;
+    } catch (err) {
+      problem = err;
+    }
+    setPatterns(found);
+    setPatternError(problem);
   };
   useEffect(() => { read(); }, [design.value?.text]);
   const lines = [...(bill?.Lines ?? [])].sort((a, b) => b.Month + b.Storage - a.Month - a.Storage);
+  const modelError = design.value?.error ?? patternError;
   const most = Math.max(1e-12, ...lines.map((l) => l.Month + l.Storage));
   return html`<div class="bar"><h1>Cost</h1><span class="hint">the last 60 minutes${bill ? `, at the prices of ${bill.Prices.region}, ${bill.Prices.date}` : ""}</span><span class="push"></span>
       <button type="button" data-key="r" disabled=${busy} onClick=${read}>Refresh</button></div>
@@ -72,9 +77,11 @@ export default function Cost() {
           <td class="number">${dollars(l.Dollars)}</td><td class="number">${dollars(l.Month)}</td><td class="number">${dollars(l.Storage)}</td><td class="share-cell"><span class="share-bar" style=${{ width: Math.round(((l.Month + l.Storage) / most) * 80) + "px" }} aria-hidden="true"></span></td></tr>`)}</tbody></table></div>
         ${lines.length === 0 && html`<p class="hint">There are no tables.</p>`}</section>`}
     <section class="card" aria-labelledby="by-pattern"><div class="bar"><h2 id="by-pattern">By access pattern</h2>${design.value?.name && html`<span class="hint mono">${design.value.name}</span>`}<span class="push"></span><${ChooseModel} label=${design.value?.text ? "Open another model" : "Open a model file"} /></div>
-      ${noShapes ? html`<p class="hint">This endpoint does not count requests by shape: only a stator knows which belong to which access pattern.</p>` : !design.value?.text ? html`<p class="hint">A model says which requests belong to which access pattern.</p>`
-        : bill?.Patterns && html`<div class="scroll"><table class="list bill-patterns"><thead><tr><th scope="col">Pattern</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Read units</th><th scope="col" class="number">Write units</th><th scope="col" class="number">The hour</th><th scope="col" class="number">a month</th></tr></thead>
-        <tbody>${bill.Patterns.map((p) => html`<tr><td>${p.Name ? html`${p.Name}${p.Others?.length > 0 ? html` <span class="hint">or ${p.Others.join(", ")}</span>` : ""}` : html`<a href="#/model" class="tone-bad">no pattern: see drift</a>`}</td><td class="number">${count(p.Requests)}</td><td class="number">${figure(p.Read)}</td><td class="number">${figure(p.Write)}</td><td class="number">${dollars(p.Dollars)}</td><td class="number">${dollars(p.Month)}</td></tr>`)}</tbody></table></div>
-        ${bill.Patterns.length === 0 && html`<p class="hint">No requests in this time went to the tables of the model.</p>`}
+      ${patternError?.code === "UnknownOperationException" ? html`<p class="hint">This endpoint does not count requests by shape: only a stator knows which belong to which access pattern.</p>`
+        : modelError ? html`<${ModelProblem} error=${modelError} />`
+        : !design.value?.text ? html`<p class="hint">A model says which requests belong to which access pattern.</p>`
+        : patterns && html`<div class="scroll"><table class="list bill-patterns"><thead><tr><th scope="col">Pattern</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Read units</th><th scope="col" class="number">Write units</th><th scope="col" class="number">The hour</th><th scope="col" class="number">a month</th></tr></thead>
+        <tbody>${patterns.map((p) => html`<tr><td>${p.Name ? html`${p.Name}${p.Others?.length > 0 ? html` <span class="hint">or ${p.Others.join(", ")}</span>` : ""}` : html`<a href="#/model" class="tone-bad">no pattern: see drift</a>`}</td><td class="number">${count(p.Requests)}</td><td class="number">${figure(p.Read)}</td><td class="number">${figure(p.Write)}</td><td class="number">${dollars(p.Dollars)}</td><td class="number">${dollars(p.Month)}</td></tr>`)}</tbody></table></div>
+        ${patterns.length === 0 && html`<p class="hint">No requests in this time went to the tables of the model.</p>`}
         <p class="hint">Units with the price of on-demand, also for provisioned tables. Those of small reads are estimated from a sample.</p>`}</section>`;
 }

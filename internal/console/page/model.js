@@ -3,14 +3,14 @@ import { html, useEffect, useRef, useState } from "./html.js";
 import { call } from "./api.js";
 import { Dialog, Problem, count, useAction } from "./ui.js";
 import { clockTime } from "./poll.js";
-import { design, designInput, loadDesign, useDesign, ChooseModel } from "./design.js";
+import { design, designInput, loadDesign, useDesign, isDenied, ChooseModel, ModelProblem } from "./design.js";
 import { Day, Machines } from "./diagrams.js";
 import { dollars, figure, percent } from "./watch.js";
 
 const settle = 250; // milliseconds after the last change of a field
 
 export default function Model() {
-  const [d, error] = useDesign();
+  const d = useDesign();
   const [found, setFound] = useState(null);
   const [problem, setProblem] = useState(null);
   const [editing, setEditing] = useState(false);
@@ -36,9 +36,9 @@ export default function Model() {
   return html`<div class="bar"><h1>${page?.Title ?? "Model"}</h1>${d.name && html`<span class="hint mono">${d.name}</span>`}<span class="push"></span>
       ${d.text && html`<button type="button" data-key="e" onClick=${() => setEditing(true)}>Edit text</button>`}
       ${d.given && html`<button type="button" data-key="r" onClick=${() => loadDesign(true).catch(setProblem)}>Read the file again</button>`}
-      <${ChooseModel} error=${error} label=${d.text ? "Open another file" : "Open a model file"} /></div>
-    <${Problem} error=${problem} />
-    ${!d.text && html`<div class="card"><h2>No model is open</h2><p>A model declares the access patterns of an application: what is read and written by which key, and how often. It is checked,
+      <${ChooseModel} label=${d.text ? "Open another file" : "Open a model file"} /></div>
+    <${ModelProblem} error=${problem ?? d.error} />
+    ${!d.text && !isDenied(d.error) && html`<div class="card"><h2>No model is open</h2><p>A model declares the access patterns of an application: what is read and written by which key, and how often. It is checked,
       priced and heated here by the code that the server charges by. Nothing of it is stored.</p>
       <p>Open a file here, or start the console with one: <code>stator serve --console --model shop.model.yaml</code>. <code>stator model init shop.model.yaml</code> asks some questions and writes a first one.</p></div>`}
     ${found?.Syntax && html`<section class="card"><h2>The text is no model yet</h2><${Faults} faults=${found.Syntax.map((f) => ({ Line: f.position.line, Message: f.message, Try: f.try }))} /></section>`}

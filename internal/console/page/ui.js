@@ -40,10 +40,10 @@ export function Toasts() {
   </div>`;
 }
 
-/** An error within a view, with what to do about it. */
-export function Problem({ error }) {
+/** An error within a view, with what to do about it. title is what it means, in place of its code. */
+export function Problem({ error, title }) {
   if (!error) return null;
-  return html`<div class="problem" role="alert"><strong>${error.code ?? "Error"}</strong> <span>${error.message}</span></div>`;
+  return html`<div class="problem" role="alert"><strong>${title || (error.code ?? "Error")}</strong> <span>${error.message}</span></div>`;
 }
 
 /** Calls a function that may fail, and keeps whether it runs. */

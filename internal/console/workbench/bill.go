@@ -13,10 +13,15 @@ import (
 
 // BillRequest asks what was consumed costs.
 type BillRequest struct {
-	Design    // without text, access patterns are left out
-	Traffic   workload.Report
 	Seconds   float64 // of which everything is
 	Resources []Consumption
+}
+
+// PatternBillRequest asks what the requests of access patterns cost.
+type PatternBillRequest struct {
+	Design
+	Traffic workload.Report
+	Seconds float64 // of which it is
 }
 
 // Consumption is what a table or a global index has consumed.
@@ -35,8 +40,11 @@ type Bill struct {
 	Lines   []BillLine
 	Dollars float64 // of the time
 	Month   float64 // if the month were like that time
+}
 
-	Patterns []PatternBill `json:",omitempty"` // the most expensive first
+// PatternsBill is what the requests of access patterns cost.
+type PatternsBill struct {
+	Patterns []PatternBill // the most expensive first
 }
 
 // BillLine is one table or index.
@@ -66,12 +74,12 @@ const (
 )
 
 func (b *Bench) getBill(in *BillRequest) (*Bill, error) {
-	if !(in.Seconds >= 1 && in.Seconds <= 31*24*hourSeconds) {
-		return nil, invalid("Seconds is %v, but must be from 1 to those of a month", in.Seconds)
+	perMonth, err := timesAMonth(in.Seconds)
+	if err != nil {
+		return nil, err
 	}
 	prices := model.DefaultPrices()
 	bill := &Bill{Prices: prices.Info(), Seconds: in.Seconds, Lines: []BillLine{}}
-	perMonth := model.MonthHours * hourSeconds / in.Seconds
 	for _, c := range in.Resources {
 		for _, n := range []float64{c.Read, c.Write, c.ProvisionedRead, c.ProvisionedWrite, c.Bytes} {
 			if !(n >= 0 && n < math.MaxInt64) {
@@ -89,8 +97,21 @@ func (b *Bench) getBill(in *BillRequest) (*Bill, error) {
 		bill.Month += line.Month + line.Storage
 		bill.Lines = append(bill.Lines, line)
 	}
-	if in.Text == "" {
-		return bill, nil
+	return bill, nil
+}
+
+// timesAMonth returns how often a month has some seconds.
+func timesAMonth(seconds float64) (float64, error) {
+	if !(seconds >= 1 && seconds <= 31*24*hourSeconds) {
+		return 0, invalid("Seconds is %v, but must be from 1 to those of a month", seconds)
+	}
+	return model.MonthHours * hourSeconds / seconds, nil
+}
+
+func (b *Bench) getPatternBill(in *PatternBillRequest) (*PatternsBill, error) {
+	perMonth, err := timesAMonth(in.Seconds)
+	if err != nil {
+		return nil, err
 	}
 	m, err := in.model()
 	if err != nil {
@@ -99,8 +120,7 @@ func (b *Bench) getBill(in *BillRequest) (*Bill, error) {
 	if err := checkShapes(&in.Traffic); err != nil {
 		return nil, err
 	}
-	bill.Patterns = patternBills(m, prices, in.Traffic, perMonth)
-	return bill, nil
+	return &PatternsBill{patternBills(m, model.DefaultPrices(), in.Traffic, perMonth)}, nil
 }
 
 // patternBills returns what the requests of the tables of a model cost, by access pattern.

@@ -49,11 +49,24 @@ func New(file string) *Bench { return &Bench{file: file, slots: make(chan struct
 
 // operations holds the operations by their names. They change nothing.
 var operations = map[string]func(*Bench, []byte) (any, error){
-	"GetModel":      (*Bench).getModel,
-	"DescribeModel": answered((*Bench).describeModel),
-	"GetForecast":   answered((*Bench).getForecast),
-	"GetDrift":      answered((*Bench).getDrift),
-	"GetBill":       answered((*Bench).getBill),
+	"GetModel":       (*Bench).getModel,
+	"DescribeModel":  answered((*Bench).describeModel),
+	"GetForecast":    answered((*Bench).getForecast),
+	"GetDrift":       answered((*Bench).getDrift),
+	"GetBill":        answered((*Bench).getBill),
+	"GetPatternBill": answered((*Bench).getPatternBill),
+}
+
+// action is what policies must allow for all that has to do with models.
+const action = "stator:GetModel"
+
+// Action returns the action that policies must allow for a request. A bill without a model needs no
+// permission: it is the numbers of the request, times prices that AWS has published.
+func (*Bench) Action(target string) string {
+	if target == Target+"GetBill" {
+		return ""
+	}
+	return action
 }
 
 // answered decodes the body of a request.

@@ -79,13 +79,7 @@ func TestDescribeModel(t *testing.T) {
 // Bills are the prices of a model: of units, or of what is provisioned.
 func TestGetBill(t *testing.T) {
 	b, prices := New(""), model.DefaultPrices()
-	traffic := workload.Report{Shapes: []workload.ShapeCount{
-		{Shape: workload.Shape{Operation: "GetItem", Table: "shop"}, Requests: 10, Units: 5},
-		{Shape: workload.Shape{Operation: "PutItem", Table: "shop"}, Requests: 2, Units: 2},
-		{Shape: workload.Shape{Operation: "Scan", Table: "shop"}, Requests: 1, Units: 40},
-		{Shape: workload.Shape{Operation: "Scan", Table: "other"}, Requests: 1, Units: 40},
-	}}
-	bill, err := do[Bill](t, b, "GetBill", BillRequest{Design: Design{Text: shop}, Traffic: traffic, Seconds: 1800, Resources: []Consumption{
+	bill, err := do[Bill](t, b, "GetBill", BillRequest{Seconds: 1800, Resources: []Consumption{
 		{Table: "shop", OnDemand: true, Read: 1e6, Write: 2e6, Bytes: 1 << 30}, {Table: "other", Index: "x", ProvisionedRead: 100, ProvisionedWrite: 10, Read: 5}}})
 	if err != nil {
 		t.Fatal(err)
@@ -101,12 +95,22 @@ func TestGetBill(t *testing.T) {
 	if !near(bill.Dollars, onDemand+provisioned) || !near(bill.Month, bill.Lines[0].Month+bill.Lines[0].Storage+bill.Lines[1].Month) {
 		t.Errorf("the sums are %v and %v", bill.Dollars, bill.Month)
 	}
+	traffic := workload.Report{Shapes: []workload.ShapeCount{
+		{Shape: workload.Shape{Operation: "GetItem", Table: "shop"}, Requests: 10, Units: 5},
+		{Shape: workload.Shape{Operation: "PutItem", Table: "shop"}, Requests: 2, Units: 2},
+		{Shape: workload.Shape{Operation: "Scan", Table: "shop"}, Requests: 1, Units: 40},
+		{Shape: workload.Shape{Operation: "Scan", Table: "other"}, Requests: 1, Units: 40},
+	}}
+	patterns, err := do[PatternsBill](t, b, "GetPatternBill", PatternBillRequest{Design: Design{Text: shop}, Traffic: traffic, Seconds: 1800})
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := make(map[string]PatternBill)
-	for _, p := range bill.Patterns {
+	for _, p := range patterns.Patterns {
 		names[p.Name] = p
 	}
-	if len(names) != 3 || names["read"].Read != 5 || names["write"].Write != 2 || names[""].Read != 40 || !near(names["write"].Dollars, prices.Requests(0, 2)) {
-		t.Errorf("the patterns are %+v", bill.Patterns)
+	if len(names) != 3 || names["read"].Read != 5 || names["write"].Write != 2 || names[""].Read != 40 || !near(names["write"].Dollars, prices.Requests(0, 2)) || !near(names["write"].Month, prices.Requests(0, 2)*2*model.MonthHours) {
+		t.Errorf("the patterns are %+v", patterns.Patterns)
 	}
 }
 
@@ -114,11 +118,11 @@ func TestGetBill(t *testing.T) {
 func TestBoundsOfBills(t *testing.T) {
 	b := New("")
 	many := workload.Report{Shapes: make([]workload.ShapeCount, workload.MaxShapes+1)}
-	for want, in := range map[string]BillRequest{
+	for want, in := range map[string]PatternBillRequest{
 		"There are 4097 shapes, but must be at most 4096":           {Design: Design{Text: shop}, Traffic: many, Seconds: 60},
-		"Seconds is 1e-300, but must be from 1 to those of a month": {Seconds: 1e-300},
+		"Seconds is 1e-300, but must be from 1 to those of a month": {Design: Design{Text: shop}, Seconds: 1e-300},
 	} {
-		if _, err := do[Bill](t, b, "GetBill", in); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := do[PatternsBill](t, b, "GetPatternBill", in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
