@@ -511,11 +511,18 @@ func TestStoredAccessOnDisk(t *testing.T) {
 				t.Errorf("a secret is in %s:\n%s", where, text)
 			}
 		}
-		if found := filesWithText(t, dir, alice.Secret); (found != nil) == encrypted {
-			t.Errorf("encrypted %v: the secret is in the files %v", encrypted, found)
+		// Compression may replace a few characters of the secret by a reference, and then two quarters
+		// of it are not found.
+		var stored, copied []string
+		for quarter := range slices.Chunk([]byte(alice.Secret), 10) {
+			stored = append(stored, filesWithText(t, dir, string(quarter))...)
+			copied = append(copied, filesWithText(t, backups, string(quarter))...)
 		}
-		if found := filesWithText(t, backups, alice.Secret); found != nil {
-			t.Errorf("the secret is in the backups %v", found)
+		if (stored != nil) == encrypted {
+			t.Errorf("encrypted %v: the secret is in the files %v", encrypted, stored)
+		}
+		if copied != nil {
+			t.Errorf("the secret is in the backups %v", copied)
 		}
 	}
 }
