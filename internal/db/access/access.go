@@ -160,7 +160,11 @@ func (s *Store) Attach(ctx context.Context, d *db.DB) error {
 	d.EveryMinute(func(time.Time) {
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		if err := follow(ctx, ""); err != nil {
+		err := d.AwaitLease(ctx) // not in load: a server gets its lease back once its handlers have read, for which they need s.loading
+		if err == nil {
+			err = follow(ctx, "")
+		}
+		if err != nil {
 			s.o.Log.Warn("the keys and policies of the database could not be read again: retrying in a minute", "error", err)
 		}
 	})

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stator-db/stator/internal/db"
 	"github.com/stator-db/stator/internal/lead/leadtest"
 	"github.com/stator-db/stator/internal/protocol/principals"
+	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
@@ -32,6 +34,12 @@ func (s *dyingServer) Broadcast(ctx context.Context, message []byte) error {
 
 // openServers opens two servers that share a database, with the engine of the first.
 func openServers(t *testing.T) (first, second *Store, engine *dyingServer) {
+	t.Helper()
+	return openServersOn(t, func(s *leadtest.Server) store.Engine { return s })
+}
+
+// openServersOn is openServers with another engine of the second.
+func openServersOn(t *testing.T, other func(*leadtest.Server) store.Engine) (first, second *Store, engine *dyingServer) {
 	t.Helper()
 	shared, err := pebble.Open(pebble.InMemory())
 	if err != nil {
@@ -65,7 +73,7 @@ func openServers(t *testing.T) (first, second *Store, engine *dyingServer) {
 	}
 	o := db.Options{Clock: clock.Given(time.Now)}
 	first = open(db.Open(t.Context(), engine, o))
-	second = open(db.Open(t.Context(), fleet.Join(), o))
+	second = open(db.Open(t.Context(), other(fleet.Join()), o))
 	if _, err := first.CreateKey(t.Context(), "arn:aws:iam::000000000000:root", "", anybody); err != nil { // the last one cannot be revoked
 		t.Fatal(err)
 	}
@@ -140,6 +148,70 @@ func TestUnannouncedChangeIsUsed(t *testing.T) {
 		time.Sleep(time.Minute + time.Second)
 		if second.accepts(k.AccessKey) {
 			t.Error("the second server accepts a key after a minute that was revoked")
+		}
+	})
+}
+
+// cutOffServer is an engine on a cluster whose process has lost its lease while cut is not nil: reads wait until
+// cut is closed, but for those of the handler with which it catches up.
+type cutOffServer struct {
+	*leadtest.Server
+	cut     atomic.Pointer[chan struct{}]
+	waiting atomic.Int32 // reads
+}
+
+// catchingUp marks the context of that handler.
+type catchingUp struct{}
+
+func (s *cutOffServer) Leased() bool                                   { return s.cut.Load() == nil }
+func (s *cutOffServer) Attend(context.Context, string, bool) error     { return nil }
+func (s *cutOffServer) Attended(string) bool                           { return false }
+func (s *cutOffServer) Announce(context.Context, string, []byte) error { return nil }
+func (s *cutOffServer) Post(context.Context, []byte) error             { return nil }
+func (s *cutOffServer) OnLoss(func())                                  {}
+
+func (s *cutOffServer) Get(ctx context.Context, c store.Consistency, keys ...[]byte) ([][]byte, error) {
+	if cut := s.cut.Load(); cut != nil && ctx.Value(catchingUp{}) == nil {
+		s.waiting.Add(1)
+		defer s.waiting.Add(-1)
+		select {
+		case <-*cut:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Server.Get(ctx, c, keys...)
+}
+
+// A server that has lost its lease gets it back when it has caught up, which the reading of every minute, which waits for
+// the lease, must not delay.
+func TestCatchUpDuringTheReadingOfEveryMinute(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		engine := &cutOffServer{}
+		first, second, _ := openServersOn(t, func(s *leadtest.Server) store.Engine {
+			engine.Server = s
+			return engine
+		})
+		k, err := first.CreateKey(t.Context(), "", "", anybody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := make(chan struct{})
+		engine.cut.Store(&cut)
+		for engine.waiting.Load() == 0 {
+			time.Sleep(time.Second)
+		}
+		if !second.loading.TryLock() {
+			t.Fatal("the reading of every minute waits for the lease while the server cannot catch up")
+		}
+		second.loading.Unlock()
+		if err := engine.Miss(context.WithValue(t.Context(), catchingUp{}, true)); err != nil {
+			t.Error(err)
+		}
+		engine.cut.Store(nil)
+		close(cut)
+		if !second.accepts(k.AccessKey) {
+			t.Error("a key is lost")
 		}
 	})
 }
