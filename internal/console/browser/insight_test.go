@@ -482,6 +482,30 @@ func TestDeniedModels(t *testing.T) {
 	})
 }
 
+// Tables that somebody may not describe are said to be missing in the bill.
+func TestDeniedTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": {"*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access = access })
+	b := s.open(t, "")
+	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in");
+		await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Orders"); await t.fill("dialog .columns input", "customer"); await t.click("dialog button.primary", "Create table"); await t.has("No items match");`)
+	reload := func(actions ...string) {
+		writeAccess(t, dir, map[string][]string{"ada": actions})
+		if _, err := access.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload("dynamodb:ListTables", "cloudwatch:*")
+	b.run(`await t.go("#/cost"); await t.has("1 table is not in the bill."); await t.has("not authorized to perform: dynamodb:DescribeTable"); if (document.body.innerText.includes("There are no tables")) throw new Error("there is a table");`)
+	reload("dynamodb:ListTables", "dynamodb:DescribeTable", "cloudwatch:*")
+	b.run(`await t.click("button", "Refresh"); await t.until(() => t.all(".bill tbody tr").length === 1, "the bill"); if (document.body.innerText.includes("not in the bill")) throw new Error(document.body.innerText);`)
+}
+
 // Heat, costs and models are used on a server with an hour of traffic; their pages satisfy axe-core, fit a phone, and can be photographed.
 func TestPagesOfInsights(t *testing.T) {
 	t.Parallel()
