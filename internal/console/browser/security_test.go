@@ -138,6 +138,29 @@ func TestSignIn(t *testing.T) {
 		if ((await t.el("textarea")).value !== "") throw new Error("the statement is still there"); await t.go("#/model"); await t.el("input[type=file]"); await t.rest(); if (document.body.innerText.includes("private")) throw new Error("the model is still there");`)
 }
 
+// Settings that somebody may not read are said to be denied, and not shown as off.
+func TestDeniedSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": {"*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access = access })
+	b := s.open(t, "")
+	b.run(`window.recovery = () => t.all("label", "recovery to any second")[0]?.querySelector("input");
+		await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in");
+		await t.write(); await t.click("button", "Create table"); await t.fill("input[name=tableName]", "Orders"); await t.fill("dialog .columns input", "customer"); await t.click("dialog button.primary", "Create table"); await t.has("No items match");
+		await t.go("#/table/Orders/settings"); await t.fill("input[required].mono", "until"); await t.click("button", "Switch on"); await t.has("Items expire at the time in until");
+		await t.until(() => !recovery().disabled, "recovery can be switched on"); recovery().click(); await t.until(() => recovery().checked, "recovery is on"); await t.go("#/tables"); await t.has("Orders");`)
+	writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:ListTables", "dynamodb:DescribeTable"}})
+	if _, err := access.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	b.run(`await t.go("#/table/Orders/settings"); await t.has("protection from deletion"); await t.has("not authorized to perform: dynamodb:DescribeTimeToLive"); await t.has("not authorized to perform: dynamodb:DescribeContinuousBackups");
+		if (t.all("button", "Switch on").length || recovery()) throw new Error("what is on is shown as off");`)
+}
+
 // The browser sends the cookie of a session to the servers of other ports of the host, too, which may be
 // other people's. They cannot use it, and the person is still signed in afterwards.
 func TestServersOfOtherPorts(t *testing.T) {

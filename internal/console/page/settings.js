@@ -10,13 +10,16 @@ import { CopyAs } from "./copyas.js";
 
 const pollTime = 1000;
 
+/** The error of a setting that somebody may not read, which must not be shown as off. */
+const denial = ({ reason }) => (reason?.code === "AccessDeniedException" ? reason : null);
+
 export default function Settings({ table, refresh }) {
   const name = table.TableName;
   const [more, setMore] = useState({});
   const [dialog, setDialog] = useState(null);
   const readMore = async () => {
     const [ttl, backups] = await Promise.allSettled([call("DescribeTimeToLive", { TableName: name }), call("DescribeContinuousBackups", { TableName: name })]);
-    setMore({ ttl: ttl.value?.TimeToLiveDescription, recovery: backups.value?.ContinuousBackupsDescription?.PointInTimeRecoveryDescription });
+    setMore({ ttl: ttl.value?.TimeToLiveDescription, ttlError: denial(ttl), recovery: backups.value?.ContinuousBackupsDescription?.PointInTimeRecoveryDescription, recoveryError: denial(backups) });
   };
   useEffect(() => {
     readMore();
@@ -46,12 +49,12 @@ export default function Settings({ table, refresh }) {
     </dl></section>
     <${Capacity} table=${table} off=${off} onChange=${change} />
     <section class="card"><h2>Time to live</h2>
-      <${TimeToLive} ttl=${more.ttl} off=${off} onChange=${change} /></section>
+      ${more.ttlError ? html`<${Problem} error=${more.ttlError} />` : html`<${TimeToLive} ttl=${more.ttl} off=${off} onChange=${change} />`}</section>
     <section class="card form"><h2>Stream and recovery</h2>
       <label><input type="checkbox" disabled=${off} checked=${!!table.StreamSpecification?.StreamEnabled}
         onChange=${(e) => change("UpdateTable", { StreamSpecification: e.target.checked ? { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" } : { StreamEnabled: false } }, e.target.checked ? "The stream is on." : "The stream is off.")} /> stream of changes${table.StreamSpecification?.StreamViewType ? `: ${table.StreamSpecification.StreamViewType}` : ""}</label>
-      <label><input type="checkbox" disabled=${off || !more.recovery} checked=${more.recovery?.PointInTimeRecoveryStatus === "ENABLED"}
-        onChange=${(e) => change("UpdateContinuousBackups", { PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: e.target.checked } }, e.target.checked ? "Recovery is on." : "Recovery is off.")} /> recovery to any second</label>
+      ${more.recoveryError ? html`<${Problem} error=${more.recoveryError} />` : html`<label><input type="checkbox" disabled=${off || !more.recovery} checked=${more.recovery?.PointInTimeRecoveryStatus === "ENABLED"}
+        onChange=${(e) => change("UpdateContinuousBackups", { PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: e.target.checked } }, e.target.checked ? "Recovery is on." : "Recovery is off.")} /> recovery to any second</label>`}
       <label><input type="checkbox" disabled=${off} checked=${!!table.DeletionProtectionEnabled}
         onChange=${(e) => change("UpdateTable", { DeletionProtectionEnabled: e.target.checked }, e.target.checked ? "The table is protected." : "The table can be deleted.")} /> protection from deletion</label>
     </section></div>
