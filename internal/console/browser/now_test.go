@@ -287,3 +287,27 @@ func TestNowOfOtherEndpoints(t *testing.T) {
 		await t.go("#/now/expiry"); await t.has("and not what is due"); await t.has("until");
 		await t.go("#/now/jobs"); await t.has("by-status"); await t.has("does not have imports, exports, the progress of index builds and restores");`)
 }
+
+// A view that reads every two seconds does not repeat what was denied as often: the server writes each denial down, and
+// explains the last 500. A permission that is granted counts as soon as the view is opened again.
+func TestDeniedJobs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:List*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(o *stator.Options) { o.Access = access })
+	b := s.open(t, "")
+	b.run(`await t.fill("input[name=accessKey]", "ADAKEY"); await t.fill("input[name=secret]", "ada-secret-0123456789"); await t.click("button", "Sign in"); await t.has("No tables yet");
+		window.sent = {}; const send = window.fetch;
+		window.fetch = (to, how) => { const target = how?.headers?.["X-Amz-Target"]; sent[target] = (sent[target] ?? 0) + 1; return send(to, how); };
+		await t.go("#/now/jobs"); await t.until(() => sent["DynamoDB_20120810.ListBackups"] === 4, "what is allowed is read again"); await t.has("not authorized to perform: stator:ListJobs");
+		if (sent["Stator.ListJobs"] !== 1) throw new Error("what is denied was sent " + sent["Stator.ListJobs"] + " times");`)
+	writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:List*", "stator:ListJobs"}})
+	if _, err := access.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	b.run(`await t.go("#/tables"); await t.has("No tables yet"); await t.go("#/now/jobs"); await t.has("Nothing is running"); await t.until(() => sent["Stator.ListJobs"] > 2, "what is allowed now is read again");
+		if (document.body.innerText.includes("not authorized")) throw new Error(document.body.innerText);`)
+}

@@ -2,9 +2,9 @@
 import { html } from "./html.js";
 import { endpointNow } from "./clock.js";
 import { link } from "./state.js";
-import { call, knows, loadTables } from "./api.js";
+import { knows, loadTables } from "./api.js";
 import { Problem, count } from "./ui.js";
-import { clockTime, duration, each, useReply } from "./poll.js";
+import { callOften, clockTime, duration, each, useReply } from "./poll.js";
 import { lacks } from "./now.js";
 import { Feed } from "./feed.js";
 import { keyText } from "./images.js";
@@ -20,7 +20,7 @@ async function expiringTables(signal) {
   let problem = null;
   await each(names, async (name) => {
     try {
-      const { TimeToLiveDescription: ttl } = await call("DescribeTimeToLive", { TableName: name }, signal);
+      const { TimeToLiveDescription: ttl } = await callOften("DescribeTimeToLive", { TableName: name }, signal);
       if (ttl.TimeToLiveStatus !== "DISABLED") found.push({ id: name, status: ttl.TimeToLiveStatus, attribute: ttl.AttributeName });
     } catch (err) {
       if (lacks(err)) throw err;
@@ -39,7 +39,7 @@ export default function Expiry() {
     let problem = null;
     await each(names, async (name) => {
       if (!knows(operation)) return;
-      await call(operation, { TableName: name, Limit: 10 }, signal).then((reply) => (found[name] = reply), (err) => (problem = err));
+      await callOften(operation, { TableName: name, Limit: 10 }, signal).then((reply) => (found[name] = reply), (err) => (problem = err));
     });
     if (problem && !lacks(problem) && problem.code !== "ResourceNotFoundException" && Object.keys(found).length === 0) throw problem;
     return found;

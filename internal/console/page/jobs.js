@@ -1,9 +1,9 @@
 // Work that takes long: index builds, restores, imports, exports, backups, verification.
 import { html } from "./html.js";
 import { link } from "./state.js";
-import { call, describe, knows, loadTables } from "./api.js";
+import { describe, knows, loadTables } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
-import { clockTime, duration, each, useReply } from "./poll.js";
+import { callOften, clockTime, duration, each, useReply } from "./poll.js";
 import { lacks } from "./now.js";
 
 const maxTables = 100; // that are described if the endpoint has no list of jobs
@@ -22,7 +22,7 @@ async function ownJobs(signal) {
   const jobs = [];
   let token, reply;
   do {
-    reply = await call(own, token ? { NextToken: token } : {}, signal);
+    reply = await callOften(own, token ? { NextToken: token } : {}, signal);
     jobs.push(...reply.Jobs);
     token = reply.NextToken;
   } while (token && jobs.length < 1000);
@@ -50,27 +50,27 @@ async function describedJobs() {
 }
 
 async function transfers(signal) {
-  const { ImportSummaryList: list } = await call("ListImports", {}, signal);
+  const { ImportSummaryList: list } = await callOften("ListImports", {}, signal);
   const jobs = list.map((i) => ({ id: i.ImportArn, what: "import", table: tableOf(i.TableArn), about: `${i.S3BucketSource?.S3Bucket ?? ""}/${i.S3BucketSource?.S3KeyPrefix ?? ""}`, status: i.ImportStatus, at: i.StartTime, ended: i.EndTime }));
   await each(jobs.filter((j) => running.includes(j.status) || j.status === "FAILED").slice(0, maxDescribed), async (j) => {
-    const { ImportTableDescription: d } = await call("DescribeImport", { ImportArn: j.id }, signal);
+    const { ImportTableDescription: d } = await callOften("DescribeImport", { ImportArn: j.id }, signal);
     Object.assign(j, { items: d.ImportedItemCount, problem: d.FailureMessage || (d.ErrorCount ? `${count(d.ErrorCount)} items could not be imported` : "") });
   });
   return { jobs };
 }
 
 async function exported(signal) {
-  const { ExportSummaries: list } = await call("ListExports", {}, signal);
+  const { ExportSummaries: list } = await callOften("ListExports", {}, signal);
   const jobs = list.map((e) => ({ id: e.ExportArn, what: "export", table: tableOf(e.ExportArn), about: e.ExportType === "INCREMENTAL_EXPORT" ? "changes" : "", status: e.ExportStatus }));
   await each(jobs.slice(0, maxDescribed), async (j) => {
-    const { ExportDescription: d } = await call("DescribeExport", { ExportArn: j.id }, signal);
+    const { ExportDescription: d } = await callOften("DescribeExport", { ExportArn: j.id }, signal);
     Object.assign(j, { items: d.ItemCount, about: `${j.about ? j.about + " " : ""}to ${d.S3Bucket}/${d.S3Prefix ?? ""}`, at: d.StartTime, ended: d.EndTime, problem: d.FailureMessage });
   });
   return { jobs };
 }
 
 async function backups(signal) {
-  const { BackupSummaries: list } = await call("ListBackups", {}, signal);
+  const { BackupSummaries: list } = await callOften("ListBackups", {}, signal);
   return { jobs: list.map((b) => ({ id: b.BackupArn, what: "backup", table: b.TableName, about: b.BackupName, status: b.BackupStatus, at: b.BackupCreationDateTime, size: b.BackupSizeBytes })) };
 }
 

@@ -1,6 +1,27 @@
 // Reading again and again while a view is open, and times as these views show them.
 import { useEffect, useState } from "./html.js";
 import { endpointNow } from "./clock.js";
+import { call } from "./api.js";
+
+const deniedTime = 60_000; // milliseconds before a request that was denied is sent again
+
+/** The requests of the open view that were denied, with their errors. */
+const denied = new Map();
+
+/**
+ * Sends a request of a view that reads again and again. If policies deny it, it is sent again after a minute, or when the view is opened
+ * again: the server writes denials down, and explains the last ones only.
+ */
+export async function callOften(operation, input, abort) {
+  const id = operation + JSON.stringify(input), known = denied.get(id);
+  if (known && performance.now() < known.until) throw known.error;
+  try {
+    return await call(operation, input, abort);
+  } catch (error) {
+    if (error.code === "AccessDeniedException") denied.set(id, { error, until: performance.now() + deniedTime });
+    throw error;
+  }
+}
 
 /**
  * Calls read now and every so many milliseconds, one call after the other, until the view is closed. A page that nobody
@@ -10,6 +31,7 @@ import { endpointNow } from "./clock.js";
  */
 export function usePoll(read, every, given = []) {
   useEffect(() => {
+    denied.clear();
     const abort = new AbortController();
     let timer;
     const tick = async () => {

@@ -3,7 +3,7 @@ import { html, useRef, useState } from "./html.js";
 import { link, mayWrite, writing } from "./state.js";
 import { call } from "./api.js";
 import { Dialog, Problem, copy, count, toast, useAction } from "./ui.js";
-import { clockTime, duration, since, useReply } from "./poll.js";
+import { callOften, clockTime, duration, since, useReply } from "./poll.js";
 import { lacks } from "./now.js";
 import { Feed } from "./feed.js";
 import { Images, keyText } from "./images.js";
@@ -18,7 +18,7 @@ async function allTriggers(signal) {
   const found = [];
   let token;
   do {
-    const page = await call("Stator.ListTriggers", token ? { NextToken: token } : {}, signal);
+    const page = await callOften("Stator.ListTriggers", token ? { NextToken: token } : {}, signal);
     found.push(...page.Triggers);
     token = page.NextToken;
   } while (token);
@@ -90,7 +90,7 @@ function DeadLetters({ name }) {
   const [progress, setProgress] = useState("");
   const stopped = useRef(false);
   const token = starts.at(-1);
-  const [page, error] = useReply((signal) => call("Stator.ListDeadLetters", { TriggerName: name, ...(token && { NextToken: token }) }, signal), every, [token, changed]);
+  const [page, error] = useReply((signal) => callOften("Stator.ListDeadLetters", { TriggerName: name, ...(token && { NextToken: token }) }, signal), every, [token, changed]);
   const done = () => {
     setStarts([undefined]); // what was replayed is gone, and with it the tokens
     setChanged(changed + 1);
