@@ -506,6 +506,20 @@ func TestDeniedTables(t *testing.T) {
 	b.run(`await t.click("button", "Refresh"); await t.until(() => t.all(".bill tbody tr").length === 1, "the bill"); if (document.body.innerText.includes("not in the bill")) throw new Error(document.body.innerText);`)
 }
 
+// The metrics of the bill, which cost money on AWS, are read once for a visit, and not again when a model is opened.
+func TestBillIsReadOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.orders(t, 10)
+	b := s.open(t, "")
+	b.run(`window.sent = 0; const send = window.fetch;
+		window.fetch = (to, how) => { if (how?.headers?.["X-Amz-Target"]?.endsWith("GetMetricData")) sent++; return send(to, how); };
+		await t.go("#/cost"); await t.until(() => t.all(".bill tbody tr").length === 2 && t.all("button", "Refresh").some((e) => !e.disabled), "the bill");
+		await t.choose("input[type=file]", "orders.model.yaml", $1); await t.until(() => t.all(".bill-patterns").length === 1, "patterns"); await t.until(() => t.all("button", "Refresh").some((e) => !e.disabled), "the end");
+		if (sent !== 1) throw new Error("metrics were read " + sent + " times");
+		await t.click("button", "Refresh"); await t.until(() => sent === 2, "metrics of another time");`, ordersModel)
+}
+
 // Heat, costs and models are used on a server with an hour of traffic; their pages satisfy axe-core, fit a phone, and can be photographed.
 func TestPagesOfInsights(t *testing.T) {
 	t.Parallel()

@@ -45,10 +45,9 @@ export default function Cost() {
   const [patterns, setPatterns] = useState(null);
   const [patternError, setPatternError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const read = async () => {
+  const readBill = async () => {
     setBusy(true);
     try {
-      await loadDesign();
       const to = Math.floor(endpointNow() / 60_000) * 60 + 60, from = to - 3600;
       const { Resources, missing, problem } = await consumption(from, to);
       setBill({ ...(await call("Workbench.GetBill", { Seconds: 3600, Resources })), missing, problem });
@@ -56,27 +55,35 @@ export default function Cost() {
     } catch (err) {
       setError(err);
     }
-    await readPatterns();
     setBusy(false);
   };
   // The patterns are an addition: without the model, or the counts of requests, there is a bill all the same.
   const readPatterns = async () => {
+    const { name: Name, text: Text } = design.value ?? {};
     let found = null, problem = null;
     try {
-      const { name: Name, text: Text } = design.value ?? {};
       if (Text) found = (await call("Workbench.GetPatternBill", { Name, Text, Traffic: await call("Stator.GetShapes", { LastHour: true }), Seconds: 3600 })).Patterns;
     } catch (err) {
       problem = err;
     }
+    if (Text !== design.value?.text) return; // another model was opened meanwhile
     setPatterns(found);
     setPatternError(problem);
   };
-  useEffect(() => { read(); }, [design.value?.text]);
+  useEffect(() => {
+    readBill();
+    loadDesign();
+  }, []);
+  useEffect(() => { readPatterns(); }, [design.value?.text]); // without the bill: its metrics cost money on AWS
+  const refresh = () => {
+    readBill();
+    loadDesign().then(readPatterns);
+  };
   const lines = [...(bill?.Lines ?? [])].sort((a, b) => b.Month + b.Storage - a.Month - a.Storage);
   const modelError = design.value?.error ?? patternError;
   const most = Math.max(1e-12, ...lines.map((l) => l.Month + l.Storage));
   return html`<div class="bar"><h1>Cost</h1><span class="hint">the last 60 minutes${bill ? `, at the prices of ${bill.Prices.region}, ${bill.Prices.date}` : ""}</span><span class="push"></span>
-      <button type="button" data-key="r" disabled=${busy} onClick=${read}>Refresh</button></div>
+      <button type="button" data-key="r" disabled=${busy} onClick=${refresh}>Refresh</button></div>
     ${error && (error.code === "UnknownOperationException" || error.code === "Unreadable" ? html`<p class="notice">This endpoint has no metrics of CloudWatch, from which the bill is made.</p>` : html`<${Problem} error=${error} />`)}
     ${!bill && !error && html`<p class="loading" role="status">Reading metrics …</p>`}
     ${bill?.problem && html`<${Problem} error=${bill.problem} title=${`${count(bill.missing)} ${bill.missing === 1 ? "table is" : "tables are"} not in the bill.`} />`}
