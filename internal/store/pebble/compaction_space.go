@@ -125,7 +125,8 @@ func (s *compactionSpace) inProgress() bool {
 	return len(s.jobs) > 0
 }
 
-// reset ends the pauses: a range was deleted, which may be most of the data.
+// reset ends the pauses: compactions read more deletes now, such as that of a range, which may be
+// most of the data.
 func (s *compactionSpace) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

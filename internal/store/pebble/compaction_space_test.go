@@ -237,6 +237,59 @@ func deleteInOrder(t *testing.T, e *Engine, n int) {
 	}
 }
 
+// A layer of tables above level 0 has no keys. So it changes nothing that can be read, and hides
+// no key that an Update writes at the same time: most are not latched.
+func TestLayerAboveLevelZeroHasNoKeys(t *testing.T) {
+	disk := newLimitedDisk()
+	e := mustOpen(t, Options{FS: disk, Dir: "d", DiskCheck: time.Hour, PrefixBytes: 1})
+	t.Cleanup(func() { _ = e.Close() })
+	release := disk.holdCompactions()
+	defer release()
+	for _, key := range []string{"b", "a", "c"} {
+		if err := errors.Join(set(e, key, []byte("1")), e.db.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := newestTable(t, e).FileNum
+	e.reclaim.deletes.Store(e.reclaim.covered)
+	e.coverDeletes(t.Context(), e.reclaim.covered)
+	if n := newestTable(t, e).FileNum; n != before {
+		t.Errorf("there is a new table %d, although nothing was deleted", n)
+	}
+	e.coverDeletes(t.Context(), e.reclaim.deletes.Add(1))
+	newest := newestTable(t, e)
+	if p := newest.Properties; newest.FileNum == before || p.NumEntries+p.NumDeletions > 0 {
+		t.Errorf("the newest table is %d, after %d; it has %d keys, of which %d are deleted", newest.FileNum, before, p.NumEntries, p.NumDeletions)
+	}
+	if start, end := newest.Smallest.UserKey, newest.Largest.UserKey; string(start) != "a" || string(end) != string([]byte{store.Reserved}) {
+		t.Errorf("it spans the keys from %q to %q", start, end)
+	}
+	release()
+	if err := errors.Join(e.db.Compact(t.Context(), []byte("a"), []byte("z"), false), e.Check(t.Context())); err != nil {
+		t.Error(err)
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		if v, err := e.Get(t.Context(), store.Strong, []byte(key)); err != nil || string(v[0]) != "1" {
+			t.Errorf("%s: %q, %v", key, v, err)
+		}
+	}
+}
+
+// newestTable returns the newest table of level 0.
+func newestTable(t *testing.T, e *Engine) (newest pebble.SSTableInfo) {
+	t.Helper()
+	levels, err := e.db.SSTables(pebble.WithProperties())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range levels[0] {
+		if table.FileNum > newest.FileNum {
+			newest = table
+		}
+	}
+	return newest
+}
+
 // Deletes free space although level 0 does not fit into it.
 func TestDeletesWithoutSpaceForCompactions(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, e *Engine, items int){

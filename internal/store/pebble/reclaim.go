@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -120,46 +121,32 @@ func (e *Engine) coverDeletes(ctx context.Context, deletes uint64) {
 	if deletes != r.deletes.Load() || deletes == r.covered || e.db.Metrics().Levels[0].Sublevels >= hardFactor*maxSublevels {
 		return
 	}
-	if !e.flush(ctx) || e.deleteAbsent(ctx) != nil || !e.flush(ctx) {
+	if !e.flush(ctx) || e.coverLevelZero() != nil || !e.flush(ctx) {
 		return
 	}
 	r.covered = deletes
 	e.disk.compacts.reset()
 }
 
-// deleteAbsent deletes a key near the beginning of each table of level 0, unless it exists.
-// That changes nothing that can be read.
-func (e *Engine) deleteAbsent(ctx context.Context) error {
+// coverLevelZero writes a table that spans the tables of level 0, or some side by side. It
+// deletes a range of range keys, of which there are none. The delete of a key, even one that
+// does not exist, could hide that of an Update that writes it at the same time: latches are
+// only of declared keys.
+func (e *Engine) coverLevelZero() error {
 	levels, err := e.db.SSTables()
 	if err != nil {
 		return err
 	}
-	var keys [][]byte
+	start, end := []byte{store.Reserved}, []byte{}
 	for _, table := range levels[0] {
-		if first := table.Smallest.UserKey; first[0] != store.Reserved {
-			keys = append(keys, append(slices.Clone(first), 0))
-		}
+		start = slices.MinFunc([][]byte{start, table.Smallest.UserKey}, bytes.Compare)
+		end = slices.MaxFunc([][]byte{end, table.Largest.UserKey}, bytes.Compare)
 	}
-	latched, err := e.stripes.Lock(ctx, nil, keys)
-	if err != nil {
-		return err
+	end = slices.MinFunc([][]byte{end, {store.Reserved}}, bytes.Compare)
+	if bytes.Compare(start, end) >= 0 {
+		return nil
 	}
-	defer e.stripes.Unlock(latched)
-	batch := e.db.NewBatch()
-	defer batch.Close()
-	for _, key := range keys {
-		value, err := e.read(key)
-		if err != nil {
-			return err
-		}
-		if value != nil {
-			continue
-		}
-		if err := batch.Delete(key, nil); err != nil {
-			return err
-		}
-	}
-	return e.db.Apply(batch, pebble.NoSync)
+	return e.db.RangeKeyDelete(start, end, pebble.NoSync)
 }
 
 // removeObsoleteWALs removes the WAL files that Pebble keeps for reuse. Pebble creates new
