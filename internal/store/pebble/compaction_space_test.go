@@ -295,6 +295,14 @@ func TestDeletesWithoutSpaceForCompactions(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, e *Engine, items int){
 		"items":    deleteSpread,
 		"in order": deleteInOrder,
+		"in order, after few at a time": func(t *testing.T, e *Engine, items int) {
+			for e.db.Metrics().Levels[0].Sublevels < hardFactor*maxSublevels {
+				if err := errors.Join(e.coverLevelZero(), e.db.Flush()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deleteInOrder(t, e, items)
+		},
 		"range": func(t *testing.T, e *Engine, _ int) {
 			soon(t, "the description of a table is deleted", func() bool {
 				return remove(store.Freeing(t.Context()), e, "description") == nil

@@ -118,7 +118,7 @@ func (e *Engine) compactRange(ctx context.Context, from, to []byte) error {
 // them out if there is another layer above.
 func (e *Engine) coverDeletes(ctx context.Context, deletes uint64) {
 	r := &e.reclaim
-	if deletes != r.deletes.Load() || deletes == r.covered || e.db.Metrics().Levels[0].Sublevels >= hardFactor*maxSublevels {
+	if deletes != r.deletes.Load() || !r.mayCover(deletes, e.db.Metrics().Levels[0].Sublevels) {
 		return
 	}
 	if !e.flush(ctx) || e.coverLevelZero() != nil || !e.flush(ctx) {
@@ -126,6 +126,20 @@ func (e *Engine) coverDeletes(ctx context.Context, deletes uint64) {
 	}
 	r.covered = deletes
 	e.disk.compacts.reset()
+}
+
+// mayCover reports whether a layer may be written above so many sublevels. A few deletes at a
+// time, each with a layer above, free nothing, and must not take all the sublevels that many
+// deletes need later. A layer and the flush before it are two sublevels; with more than
+// lastFactor allows, deletes would be rejected.
+func (r *reclaim) mayCover(deletes uint64, sublevels int32) bool {
+	switch {
+	case deletes == r.covered || sublevels > lastFactor*maxSublevels-2:
+		return false
+	case sublevels >= hardFactor*maxSublevels:
+		return deletes >= r.covered+r.covered/2
+	}
+	return true
 }
 
 // coverLevelZero writes a table that spans the tables of level 0, or some side by side. It
