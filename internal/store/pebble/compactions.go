@@ -62,6 +62,11 @@ func (s *compactionScheduler) Register(_ int, db pebble.DBForCompaction) {
 func (s *compactionScheduler) Unregister() {
 	close(s.stop)
 	s.work.Wait()
+	s.end()
+}
+
+// end has no more compactions begin that wait.
+func (s *compactionScheduler) end() {
 	s.offering.Lock()
 	defer s.offering.Unlock()
 	s.closed = true

@@ -43,6 +43,7 @@ type Engine struct {
 	windows    commit.Windows
 	idle       *idleFlush
 	compaction *idleCompaction
+	manual     *manualCompactions
 	disk       *disk
 	damage     *damage
 	reclaim    reclaim
@@ -216,7 +217,8 @@ func (e *Engine) openPebble(dir string, o *pebble.Options) (db *pebble.DB, err e
 	if err := markNewestFormat(o.FS, dir); err != nil {
 		return nil, err
 	}
-	o.Experimental.CompactionScheduler = newCompactionScheduler(e.damage.failures)
+	scheduler := newCompactionScheduler(e.damage.failures)
+	o.Experimental.CompactionScheduler, e.manual = scheduler, newManualCompactions(scheduler)
 	return pebble.Open(dir, o)
 }
 
@@ -331,6 +333,7 @@ func (e *Engine) shutDown() error {
 		cancel()
 	}
 	e.guarded.Store(false)
+	e.manual.stop()
 	errs = append(errs, e.db.Close(), e.marks.Close())
 	if err := errors.Join(errs...); err != nil {
 		return failure("close", err)

@@ -114,7 +114,7 @@ func (e *Engine) compact(ctx context.Context, bytes int64) (done bool) {
 		if err != nil || !mayCompact(size) {
 			return false
 		}
-		err = e.db.Compact(ctx, from, to, false)
+		err = e.manual.compact(ctx, e.db, from, to)
 		if err == nil && cached { // the blocks of the old tables have left the cache
 			err = e.warmCache(ctx, from, to)
 		}

@@ -100,7 +100,7 @@ const reclaimPatience = 10 * time.Second
 func (e *Engine) compactRange(ctx context.Context, from, to []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, e.reclaim.patience)
 	defer cancel()
-	err := e.db.Compact(ctx, from, to, false)
+	err := e.manual.compact(ctx, e.db, from, to)
 	if err != nil && ctx.Err() == nil {
 		e.disk.failures.failed(err)
 		e.disk.failures.wait()
