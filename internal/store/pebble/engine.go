@@ -332,8 +332,8 @@ func (e *Engine) shutDown() error {
 		_ = e.flush(ctx) // otherwise the WAL has it all
 		cancel()
 	}
+	e.manual.stop() // before guarded: it may write to the WAL
 	e.guarded.Store(false)
-	e.manual.stop()
 	errs = append(errs, e.db.Close(), e.marks.Close())
 	if err := errors.Join(errs...); err != nil {
 		return failure("close", err)
