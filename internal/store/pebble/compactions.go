@@ -65,7 +65,8 @@ func (s *compactionScheduler) Unregister() {
 	s.end()
 }
 
-// end has no more compactions begin that wait.
+// end stops offering: a compaction that waits does not begin any more. One that Pebble has just
+// picked still may.
 func (s *compactionScheduler) end() {
 	s.offering.Lock()
 	defer s.offering.Unlock()

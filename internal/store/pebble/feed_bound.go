@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stator-db/stator/internal/store"
@@ -49,7 +50,11 @@ func (e *Engine) compactFeed(ctx context.Context) {
 	if !e.flush(ctx) {
 		return
 	}
-	if err := e.compactRange(ctx, feedKey(0), feedEnd); err != nil && ctx.Err() == nil {
+	switch err := e.compactRange(ctx, feedKey(0), feedEnd); {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errOtherCompaction):
+		signal(e.feed.removed) // again
+	default:
 		e.log.Warn("the space of the changes for a standby is not free yet", "error", err)
 	}
 }

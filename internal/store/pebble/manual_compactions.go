@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,12 +26,16 @@ func newManualCompactions(s *compactionScheduler) *manualCompactions {
 	return &manualCompactions{scheduler: s, turn: make(chan struct{}, 1), ctx: ctx, cancel: cancel}
 }
 
-// compact compacts a range of keys. If the context ends, the compaction may follow later.
+// errOtherCompaction is the error of a caller that gave up before its turn.
+var errOtherCompaction = errors.New("another range is being compacted")
+
+// compact compacts a range of keys. If the context ends before its turn, it returns
+// errOtherCompaction; if it ends afterwards, the compaction goes on.
 func (m *manualCompactions) compact(ctx context.Context, db *pebble.DB, start, end []byte) error {
 	select {
 	case m.turn <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return errOtherCompaction
 	}
 	done := make(chan error, 1)
 	m.calls.Go(func() {
@@ -46,7 +51,7 @@ func (m *manualCompactions) compact(ctx context.Context, db *pebble.DB, start, e
 	}
 }
 
-// stop ends all calls. Compactions that wait do not begin any more.
+// stop ends all calls. A compaction that waits does not begin any more.
 func (m *manualCompactions) stop() {
 	m.scheduler.end()
 	m.cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -12,6 +13,11 @@ import (
 // had been told.
 func TestCompactionBeginsAfterItsCallerHasGivenUp(t *testing.T) {
 	e, release := openWithWaitingCompaction(t)
+	e.reclaim.patience = 0
+	if e.compactUntilSpace(t.Context()) || e.reclaim.from != nil || e.reclaim.skipped {
+		t.Errorf("reclaim did not wait with its range: it continues at %q, and some are skipped: %v", e.reclaim.from, e.reclaim.skipped)
+	}
+	e.reclaim.patience = reclaimPatience
 	release()
 	soon(t, "the table is compacted to the last level", func() bool { return e.db.Metrics().Levels[0].TablesCount == 0 })
 	if err := e.manual.compact(t.Context(), e.db, []byte("a"), []byte("z")); err != nil {
@@ -36,7 +42,7 @@ func TestCloseBeforeACompactionBegins(t *testing.T) {
 // and whose caller has given up.
 func openWithWaitingCompaction(t *testing.T) (e *Engine, release func()) {
 	t.Helper()
-	e = mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", compactInterval: -1})
+	e = mustOpen(t, Options{FS: vfs.NewMem(), Dir: "d", DiskCheck: time.Hour, compactInterval: -1})
 	if err := errors.Join(set(e, "k", []byte("1")), e.db.Flush()); err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (c *prefixCollector) FinishIndexBlock([]byte) ([]byte, error) { return nil,
 // AddPrevDataBlockToIndexBlock adds nothing.
 func (c *prefixCollector) AddPrevDataBlockToIndexBlock() {}
 
-// AddRangeKeys adds nothing: ranges of range keys are deleted, but there are none.
+// AddRangeKeys adds nothing: there are no range keys, only deletes of them (coverLevelZero).
 func (c *prefixCollector) AddRangeKeys(sstable.Span) error { return nil }
 
 // SupportsSuffixReplacement returns false: keys have no suffix.

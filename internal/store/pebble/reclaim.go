@@ -3,6 +3,7 @@ package pebble
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 // reclaim gets space back while the disk is full: that of deleted values, which compactions
 // remove. Pebble compacts when it has to, which may be much later.
 type reclaim struct {
-	patience time.Duration // that the compaction of a range may take
+	patience time.Duration // how long it waits for the compaction of a range
 
 	deletes atomic.Uint64 // on a full disk
 	begun   uint64        // how many of them there were when the first range was compacted
@@ -76,12 +77,15 @@ func (e *Engine) compactUntilSpace(ctx context.Context) (all bool) {
 		if ctx.Err() != nil || !e.disk.canCompact() {
 			return false
 		}
-		// A range for which there is no space, or which had to wait for Pebble's own
-		// compactions, is left out: others may free some.
+		// A range for which there is no space, or which has to wait for Pebble's own
+		// compactions, is left out: others may free some. It may be compacted later.
 		deletes := e.reclaim.deletes.Load()
-		if e.compactRange(ctx, from, to) != nil {
-			e.reclaim.skipped = true
+		if err := e.compactRange(ctx, from, to); err != nil {
 			e.coverDeletes(ctx, deletes)
+			if errors.Is(err, errOtherCompaction) {
+				return false // it continues with this range
+			}
+			e.reclaim.skipped = true
 		}
 		from, e.reclaim.from = to, to
 		if e.disk.check(); !e.disk.is(isFull) {
@@ -96,7 +100,7 @@ func (e *Engine) compactUntilSpace(ctx context.Context) (all bool) {
 // range for a while.
 const reclaimPatience = 10 * time.Second
 
-// compactRange compacts one range, if that is possible soon.
+// compactRange compacts one range. It waits for that as long as reclaim's patience.
 func (e *Engine) compactRange(ctx context.Context, from, to []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, e.reclaim.patience)
 	defer cancel()
@@ -142,8 +146,9 @@ func (r *reclaim) mayCover(deletes uint64, sublevels int32) bool {
 	return true
 }
 
-// coverLevelZero writes a table that spans the tables of level 0, or some side by side. It
-// deletes a range of range keys, of which there are none. The delete of a key, even one that
+// coverLevelZero writes a table that spans the tables of level 0, or some side by side, without
+// those of reserved keys. It deletes a range of range keys, of which there are none. Compactions
+// carry that delete as far as there are tables below. The delete of a key, even one that
 // does not exist, could hide that of an Update that writes it at the same time: latches are
 // only of declared keys.
 func (e *Engine) coverLevelZero() error {
