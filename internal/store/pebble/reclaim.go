@@ -141,7 +141,7 @@ func (r *reclaim) mayCover(deletes uint64, sublevels int32) bool {
 	case deletes == r.covered || sublevels > lastFactor*maxSublevels-2:
 		return false
 	case sublevels >= hardFactor*maxSublevels:
-		return deletes >= r.covered+r.covered/2
+		return deletes >= 2*r.covered+100
 	}
 	return true
 }
