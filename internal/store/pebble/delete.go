@@ -48,6 +48,6 @@ func (e *Engine) DeleteRange(ctx context.Context, start, end []byte) error {
 	e.values.RemoveRange(lower, upper)
 	e.idle.wrote()
 	e.disk.compacts.reset()
-	e.reclaim.deletes.Add(1)
+	e.reclaim.deletes.Add(rangeDeletes)
 	return nil
 }

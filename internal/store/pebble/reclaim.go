@@ -20,7 +20,7 @@ import (
 type reclaim struct {
 	patience time.Duration // how long it waits for the compaction of a range
 
-	deletes atomic.Uint64 // on a full disk
+	deletes atomic.Uint64 // keys that were written on a full disk, which accepts deletes only
 	begun   uint64        // how many of them there were when the first range was compacted
 	done    uint64        // how many of them are in ranges that are compacted
 	from    []byte        // where to continue; nil for the beginning
@@ -95,6 +95,9 @@ func (e *Engine) compactUntilSpace(ctx context.Context) (all bool) {
 	e.reclaim.from = nil
 	return true
 }
+
+// rangeDeletes is what the delete of a range counts for.
+const rangeDeletes = 1000
 
 // reclaimPatience is the patience of reclaim. After a failure Pebble does not compact that
 // range for a while.

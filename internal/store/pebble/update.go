@@ -164,6 +164,7 @@ func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) e
 			return fmt.Errorf("sync the WAL: %w: %w", store.ErrUnknownOutcome, err)
 		}
 	}
+	keys := uint64(batch.Count())
 	_ = batch.Close()
 	e.windows.Recorded(stamp)
 	e.inFlight.End(stamp)
@@ -173,7 +174,7 @@ func (e *Engine) waitDurable(batch *pebble.Batch, stamp store.Stamp, size int) e
 	e.idle.wrote()
 	e.compaction.wrote(size)
 	if e.disk.is(isFull) {
-		e.reclaim.deletes.Add(1)
+		e.reclaim.deletes.Add(keys)
 	}
 	return nil
 }
