@@ -39,7 +39,9 @@ func TestSecondOpenIsLocked(t *testing.T) {
 	}
 }
 
-// The second process runs this test again.
+// The second process runs this test again. It is not let in either after this process has failed to
+// open the folder once more, by its name or by another one: the system drops the lock of a process
+// when the process closes any descriptor of the file.
 func TestSecondProcessIsLocked(t *testing.T) {
 	const variable = "STATOR_TEST_OPEN"
 	if dir := os.Getenv(variable); dir != "" {
@@ -47,14 +49,40 @@ func TestSecondProcessIsLocked(t *testing.T) {
 		fmt.Println("second:", err)
 		return
 	}
-	dir := t.TempDir()
-	e := mustOpen(t, Options{Dir: dir})
-	defer e.Close()
-	second := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	second.Env = append(os.Environ(), variable+"="+dir)
-	out, err := second.CombinedOutput()
-	if want := fmt.Sprintf("second: another stator (pid %d) is using it", os.Getpid()); err != nil || !strings.Contains(string(out), want) {
-		t.Errorf("the output is %q, %v, want %q", out, err, want)
+	for _, c := range []struct {
+		name  string
+		again func(t *testing.T, dir string) string // the folder's name when this process opens it again
+	}{
+		{"once", nil},
+		{"twice", func(_ *testing.T, dir string) string { return dir }},
+		{"by a link", func(t *testing.T, dir string) string {
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(dir, link); err != nil {
+				t.Skip(err)
+			}
+			return link
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			e := mustOpen(t, Options{Dir: dir})
+			defer e.Close()
+			if c.again != nil {
+				again, err := Open(Options{Dir: c.again(t, dir)})
+				if err == nil {
+					defer again.Close()
+				}
+				if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != os.Getpid() {
+					t.Errorf("this process opens the folder again: %v", err)
+				}
+			}
+			second := exec.Command(os.Args[0], "-test.run=^TestSecondProcessIsLocked$")
+			second.Env = append(os.Environ(), variable+"="+dir)
+			out, err := second.CombinedOutput()
+			if want := fmt.Sprintf("second: another stator (pid %d) is using it", os.Getpid()); err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("the output is %q, %v, want %q", out, err, want)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -50,12 +51,52 @@ func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, op
 	return p.FS.OpenReadWrite(name, category, opts...)
 }
 
+// lockFiles are the lock files of this process. A file must not even be opened while it is one of them:
+// the system drops the lock of a process when the process closes any descriptor of the file. It also lets
+// a process lock a file again, by another name of it.
+var lockFiles struct {
+	sync.Mutex
+	held []*lockFile
+}
+
+type lockFile struct {
+	io.Closer
+	info fs.FileInfo
+}
+
 // Lock locks a file, which is created if it does not exist.
 func (p privateFS) Lock(name string) (io.Closer, error) {
+	lockFiles.Lock()
+	defer lockFiles.Unlock()
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case slices.ContainsFunc(lockFiles.held, func(l *lockFile) bool { return os.SameFile(l.info, info) }):
+		return nil, errors.New("this process has locked the file")
+	}
 	if err := createPrivate(name, 0); err != nil {
 		return nil, err
 	}
-	return p.FS.Lock(name)
+	lock, err := p.FS.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = os.Stat(name); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	l := &lockFile{Closer: lock, info: info}
+	lockFiles.held = append(lockFiles.held, l)
+	return l, nil
+}
+
+// Close unlocks the file.
+func (l *lockFile) Close() error {
+	lockFiles.Lock()
+	defer lockFiles.Unlock()
+	lockFiles.held = slices.DeleteFunc(lockFiles.held, func(other *lockFile) bool { return other == l })
+	return l.Closer.Close()
 }
 
 // MkdirAll creates a folder.
