@@ -30,18 +30,10 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends a command that does not notice the first
-	root := &cobra.Command{
-		Use:           "stator",
-		Short:         "A DynamoDB-compatible database in one binary",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root := rootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(backupCommand(), restoreCommand(), conformCommand(), consoleCommand(), encryptionCommand(), keyCommand(), healthCommand(), importLocalCommand(), localCommand(), mcpCommand(), modelCommand(), policyCommand(), serveCommand(), versionCommand(), verifyCommand(), standbyCommand(), promoteCommand(), tableCommand(), topCommand(), getCommand(), queryCommand(), historyCommand(), undoCommand(), triggerCommand(), faultsCommand(), chaosCommand(), clockCommand(), forkCommand(), rewindCommand(), snapshotCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -57,6 +49,19 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "stator",
+		Short:         "A DynamoDB-compatible database in one binary",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(backupCommand(), restoreCommand(), conformCommand(), consoleCommand(), encryptionCommand(), keyCommand(), healthCommand(), importLocalCommand(), localCommand(), mcpCommand(), modelCommand(), policyCommand(), serveCommand(), versionCommand(), verifyCommand(), standbyCommand(), promoteCommand(), tableCommand(), topCommand(), getCommand(), queryCommand(), historyCommand(), undoCommand(), triggerCommand(), faultsCommand(), chaosCommand(), clockCommand(), forkCommand(), rewindCommand(), snapshotCommand())
+	return root
 }
 
 // fileError is the error of a file that is named on the command line and is invalid, or

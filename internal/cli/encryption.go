@@ -54,7 +54,7 @@ func newKeyCommand() *cobra.Command {
 		Long: `Create a file with a random key, which only its owner can read.
 
 Keep a copy of it elsewhere: without the key nobody can read what is encrypted.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "the name of the file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {

@@ -40,12 +40,9 @@ Tables that exist already are left as they are, and nothing is imported. The fil
 
   stator import-local shared-local-instance.db --data stator-data
   stator import-local shared-local-instance.db --endpoint http://127.0.0.1:8000`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(1, "the name of the file, such as shared-local-instance.db"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return usageError{errors.New("import-local needs the name of the file, such as shared-local-instance.db")}
-			case (f.endpoint == "") == (f.data == ""):
+			if (f.endpoint == "") == (f.data == "") {
 				return usageError{errors.New("either --data must name the data folder to import into, or --endpoint a running server")}
 			}
 			return f.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -77,6 +77,7 @@ func localCommand() *cobra.Command {
 		Short:              "Serve the DynamoDB API with the options of DynamoDB Local",
 		Long:               localHelp,
 		DisableFlagParsing: true, // they have one dash
+		Args:               cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := parseLocal(args)
 			switch {
