@@ -240,6 +240,7 @@ type localDatabases struct {
 }
 
 type localDatabase struct {
+	name string
 	once sync.Once
 	db   *stator.DB
 	err  error
@@ -276,11 +277,16 @@ func (d *localDatabases) database(ctx context.Context, name string) (http.Handle
 	}
 	one := d.open[name]
 	if one == nil {
+		if one = d.sameFolder(name); one != nil {
+			name = one.name
+		}
+	}
+	if one == nil {
 		if len(d.open) >= d.max {
 			d.mu.Unlock()
 			return nil, &apierror.Error{Code: "LimitExceededException", Status: http.StatusBadRequest, Message: fmt.Sprintf("This server has %d databases, one for each access key and region; start it with -sharedDb to have one for all.", d.max)}
 		}
-		one = new(localDatabase)
+		one = &localDatabase{name: name}
 		d.open[name] = one
 	}
 	d.mu.Unlock()
@@ -304,6 +310,31 @@ func (d *localDatabases) database(ctx context.Context, name string) (http.Handle
 	return one.db.Handler(), nil
 }
 
+// sameFolder returns the open database in the folder of a name, if that folder is another one's too: on many
+// systems names that differ in case are names of one file. The caller holds the lock.
+func (d *localDatabases) sameFolder(name string) *localDatabase {
+	if d.flags.inMemory {
+		return nil
+	}
+	folder, err := os.Stat(d.folder(name))
+	if err != nil {
+		return nil // there is none yet
+	}
+	for other, one := range d.open {
+		if strings.EqualFold(other, name) {
+			if is, err := os.Stat(d.folder(other)); err == nil && os.SameFile(is, folder) {
+				return one
+			}
+		}
+	}
+	return nil
+}
+
+// folder returns the folder of a database.
+func (d *localDatabases) folder(name string) string {
+	return filepath.Join(d.flags.dbPath, name+".stator")
+}
+
 var errLocalClosed = errors.New("the server is stopping")
 
 // openDatabase opens a database.
@@ -313,7 +344,7 @@ func (d *localDatabases) openDatabase(ctx context.Context, name string) (*stator
 		o.TableDelay, o.DelayUpdatesOnly = localIndexDelay, true
 	}
 	if !d.flags.inMemory {
-		o.Dir = filepath.Join(d.flags.dbPath, name+".stator")
+		o.Dir = d.folder(name)
 		d.warnOfFile(filepath.Join(d.flags.dbPath, name+".db"), o.Dir)
 	}
 	db, err := stator.Open(ctx, o)

@@ -184,6 +184,24 @@ func TestLocalClose(t *testing.T) {
 	}
 }
 
+// Where names that differ in case are names of one folder, their keys share its database, as they would
+// share the file of DynamoDB Local. The link stands for such a file system.
+func TestLocalFoldersWithoutCase(t *testing.T) {
+	dir := t.TempDir()
+	url, _ := startLocal(t, "-dbPath", dir)
+	if reply := localSend(t, url, "Test", "eu-west-1", "CreateTable", createLocal); !strings.HasPrefix(reply, `{"TableDescription"`) {
+		t.Fatal(reply)
+	}
+	if err := os.Symlink("Test_eu-west-1.stator", filepath.Join(dir, "test_eu-west-1.stator")); err != nil {
+		t.Skip(err)
+	}
+	for key, want := range map[string]string{"test": `{"TableNames":["Orders"]}`, "TEST": `{"TableNames":[]}`} {
+		if reply := localSend(t, url, key, "eu-west-1", "ListTables", "{}"); reply != want {
+			t.Errorf("%s: %s, want %s", key, reply, want)
+		}
+	}
+}
+
 // A key beyond the last database is rejected, and the databases that exist remain reachable.
 func TestLocalDatabasesAreBounded(t *testing.T) {
 	d := &localDatabases{flags: &localFlags{inMemory: true}, log: slog.New(slog.DiscardHandler), max: 2, open: make(map[string]*localDatabase)}
