@@ -86,7 +86,7 @@ func databasesOf(t testing.TB) []*testDatabase {
 		}
 		i := strings.LastIndexByte(name, '/')
 		if i < 0 {
-			t.Fatalf("the test has no database: call statortest.Start, or another function that starts one, first")
+			t.Fatalf("the test has no database: call statortest.Start or Fork, or another function that starts one, first")
 			return nil
 		}
 		name = name[:i]

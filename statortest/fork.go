@@ -37,5 +37,6 @@ func ForkDB(t testing.TB, base *stator.DB) *stator.DB {
 			t.Errorf("close the fork: %v", err)
 		}
 	})
+	remember(t, fork)
 	return fork
 }
