@@ -428,7 +428,9 @@ func (f *forkSlot) CreateSnapshot(ctx context.Context, name string) (ops.Snapsho
 	if err := f.set.reserve(); err != nil {
 		return ops.Snapshot{}, err
 	}
-	engine, err := f.forkEngine(ctx, f.set.overlay())
+	o := f.set.overlay()
+	o.Continues = true
+	engine, err := f.forkEngine(ctx, o)
 	if err != nil {
 		f.set.unreserve()
 		return ops.Snapshot{}, forkFailed(err)
@@ -512,6 +514,7 @@ func (f *forkSlot) Rewind(ctx context.Context, name string) (ops.Snapshot, error
 		return ops.Snapshot{}, err
 	}
 	o := f.set.overlay()
+	o.Continues = true
 	var before store.Engine = f.set.db.engine
 	if f.name == "" { // as before, what is in memory has no bound
 		o.MaxBytes, o.Budget = 0, nil

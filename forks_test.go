@@ -506,6 +506,28 @@ func TestRewindOfALargeFork(t *testing.T) {
 	}
 }
 
+// What a fork has written counts after a rewind too, so that the bound of one fork holds. A fork of the
+// snapshot begins with none.
+func TestRewindKeepsTheBoundOfAFork(t *testing.T) {
+	s := newForkServer(t, stator.Options{Forks: &stator.ForkOptions{Bytes: 100_000}})
+	s.want("", "CreateTable", strings.Replace(forkTable, `"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"`, `"StreamEnabled":false`, 1), "Mine")
+	large := func(id string) string {
+		return `{"TableName":"Mine","Item":{"id":{"S":"` + id + `"},"v":{"S":"` + strings.Repeat("v", 40_000) + `"}}}`
+	}
+	s.want("", "Stator.CreateFork", `{"ForkName":"f"}`, "f")
+	s.want("f", "PutItem", large("1"), "{}")
+	s.want("f", "PutItem", large("2"), "{}")
+	s.want("f", "Stator.CreateSnapshot", `{"SnapshotName":"s"}`, `"SnapshotName":"s"`)
+	for _, rewound := range []bool{false, true, true} {
+		if rewound {
+			s.want("f", "Stator.Rewind", `{"SnapshotName":"s"}`, `"SnapshotName":"s"`)
+		}
+		s.want("f", "PutItem", large("3"), "LimitExceededException")
+	}
+	s.want("f", "Stator.CreateFork", `{"ForkName":"g","SnapshotName":"s"}`, "g")
+	s.want("g", "PutItem", large("3"), "{}")
+}
+
 // A server whose backups or exports would remain is not rewound.
 func TestRewindWithBackups(t *testing.T) {
 	for _, o := range []stator.Options{{Backups: t.TempDir()}, {Buckets: map[string]string{"b": t.TempDir()}}} {

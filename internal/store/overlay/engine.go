@@ -28,6 +28,10 @@ type Options struct {
 	// beyond it fails with a *LimitError.
 	MaxBytes int64
 
+	// Continues makes what was written to the parent count as written to the fork too, as in a snapshot
+	// of a fork and in the state that it is rewound to. By default the fork inherits it.
+	Continues bool
+
 	// After makes the stamps of the fork larger than this one.
 	After store.Stamp
 
@@ -114,6 +118,9 @@ func (e *Engine) fork(ctx context.Context, o Options) (*Engine, error) {
 	defer e.gate.Leave()
 	s := e.state.Load()
 	child := newEngine(e.base, s, e.inFlight.Newest(), o)
+	if o.Continues {
+		child.inherited = e.inherited
+	}
 	// What both share is charged twice, since either may keep it alive alone. What has no
 	// bound in the parent has none in the child.
 	child.uncharged = s.bytes
