@@ -470,6 +470,18 @@ func TestClockRequests(t *testing.T) {
 	}
 }
 
+// A fork has the clock of its server, and no faults: the errors of its requests do not advise to start the server
+// with options that it has.
+func TestForksHaveNoClockAndFaults(t *testing.T) {
+	s := newForkServer(t, stator.Options{TestClock: stator.NewTestClock(time.Now()), TestClockRequests: true, AllowFaults: true})
+	s.want("", "Stator.CreateFork", `{"ForkName":"f"}`, "f")
+	s.want("f", "Stator.AdvanceClock", `{"Seconds":1}`, "A fork has the clock of its server: send the request to the server itself")
+	for _, operation := range []string{"SetFaults", "GetFaults", "ListInjectedFaults"} {
+		s.want("f", "Stator."+operation, `{"Plan":""}`, "Faults are not injected into forks: send the request to the server itself")
+		s.want("", "Stator."+operation, `{"Plan":""}`, "{")
+	}
+}
+
 // What was consumed is known after the points of the metrics are removed.
 func TestClockKeepsConsumption(t *testing.T) {
 	s := newClocked(t, stator.Options{})

@@ -8,14 +8,17 @@ import (
 	"github.com/stator-db/stator/internal/protocol/api"
 )
 
-// errNoFaults is the fault of a request about faults to a server that injects none.
-func errNoFaults() error {
+// errNoFaults returns the error of a request about faults to a database into which none are injected.
+func (s *Service) errNoFaults() error {
+	if s.Fork() != "" {
+		return apierror.Validation("Faults are not injected into forks: send the request to the server itself")
+	}
 	return apierror.Validation("This server does not inject faults. Start it with --allow-faults or --faults")
 }
 
 func (s *Service) setFaults(_ context.Context, in *api.SetFaults) (*api.SetFaultsReply, error) {
 	if s.faults == nil {
-		return nil, errNoFaults()
+		return nil, s.errNoFaults()
 	}
 	p := new(inject.Plan)
 	if *in.Plan != "" {
@@ -33,7 +36,7 @@ func (s *Service) setFaults(_ context.Context, in *api.SetFaults) (*api.SetFault
 
 func (s *Service) getFaults(context.Context, *api.GetFaults) (*api.GetFaultsReply, error) {
 	if s.faults == nil {
-		return nil, errNoFaults()
+		return nil, s.errNoFaults()
 	}
 	p := s.faults.Plan()
 	_, injected := s.faults.Log(0, 0)
@@ -45,7 +48,7 @@ const maxFaultsListed = 1000
 
 func (s *Service) listInjectedFaults(_ context.Context, in *api.ListInjectedFaults) (*api.ListInjectedFaultsReply, error) {
 	if s.faults == nil {
-		return nil, errNoFaults()
+		return nil, s.errNoFaults()
 	}
 	after, limit := 0, maxFaultsListed
 	if in.After != nil {

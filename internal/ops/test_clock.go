@@ -53,6 +53,9 @@ func (s *Service) runClock(ctx context.Context, _ *api.RunClock) (*api.ClockRepl
 }
 
 func (s *Service) changeClock(ctx context.Context, change func(*clock.Manual) error) (*api.ClockReply, error) {
+	if s.Fork() != "" {
+		return nil, apierror.Validation("A fork has the clock of its server: send the request to the server itself")
+	}
 	if s.testClock == nil {
 		return nil, apierror.Validation("The clock of this server cannot be changed: start it with --in-memory and --test-clock")
 	}
