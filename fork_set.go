@@ -228,7 +228,7 @@ func (s *forkSet) Acquire(ctx context.Context, name string) (server.Fork, error)
 }
 
 func noFork(name string) error {
-	return apierror.NotFound("Requested resource not found: Fork: %s not found. It was not created, was deleted, or was dropped because it was not used; see stator fork list", name)
+	return apierror.NoFork(name, ". It was not created, was deleted, or was dropped because it was not used; see stator fork list")
 }
 
 // use returns the current state for a request; nil if the fork is dropped, or the server's own

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Error is one fault of a customer's request.
@@ -185,6 +186,20 @@ func PolicyThrottled(format string, args ...any) *Error {
 // NotFound is a table (or another resource) that does not exist.
 func NotFound(format string, args ...any) *Error {
 	return fault("ResourceNotFoundException", format, args...)
+}
+
+// NoFork is a fork that does not exist, which why explains.
+func NoFork(name, why string) *Error { return NotFound("%s%s", noFork(name), why) }
+
+// IsNoFork reports whether an error is that of a request which needs a fork that does not exist,
+// also if a server has sent it.
+func IsNoFork(err error, name string) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == "ResourceNotFoundException" && strings.HasPrefix(e.Message, noFork(name))
+}
+
+func noFork(name string) string {
+	return "Requested resource not found: Fork: " + name + " not found"
 }
 
 // NoTable is NotFound as the item operations word it.

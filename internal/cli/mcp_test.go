@@ -147,7 +147,7 @@ func TestMCPOnStdio(t *testing.T) {
 	c.want("table_apply", `{"confirm":`+regexp.MustCompile(`"confirm":("[^"]+")`).FindStringSubmatch(plan)[1]+`}`, `"done":true`)
 	c.want("traffic", `{}`, `"operations":`)
 	c.want("explain", `{"statement":"SELECT * FROM \"data-download-jobs\""}`, `"scan":true`)
-	c.want("fork", `{"action":"create","name":"one"}`, `"fork":"one"`)
+	c.want("fork", `{"action":"create","name":"one"}`, `"fork":"one-`)
 	c.end()
 	forks, err := clientOf(endpoint, "us-east-1").SendOwn(t.Context(), "ListForks", struct{}{})
 	if err != nil || string(forks) != `{"Forks":[]}` {

@@ -206,6 +206,9 @@ func (c *call) send(ctx context.Context, operation string, body any) ([]byte, er
 	default:
 		reply, err = e.Send(ctx, name, json.RawMessage(text))
 	}
+	if c.fork != "" && apierror.IsNoFork(err, c.fork) {
+		c.server.session.remove(c.fork)
+	}
 	if fault, ok := errors.AsType[*apierror.Error](err); ok && fault.Code == "AccessDeniedException" && c.lastID != "" {
 		return nil, fmt.Errorf("%w (request id %s)", err, c.lastID)
 	}

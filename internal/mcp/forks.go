@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/past"
 	"github.com/stator-db/stator/internal/protocol/api"
 )
@@ -56,7 +58,7 @@ func (s *Server) Close() error {
 	defer cancel()
 	var all error
 	for _, name := range s.session.names() {
-		if _, err := s.Endpoint.SendOwn(ctx, "DeleteFork", map[string]string{"ForkName": name}); err != nil {
+		if _, err := s.Endpoint.SendOwn(ctx, "DeleteFork", map[string]string{"ForkName": name}); err != nil && !apierror.IsNoFork(err, name) {
 			all = errors.Join(all, fmt.Errorf("delete fork %s: %w", name, err))
 		}
 		s.session.remove(name)
@@ -66,11 +68,14 @@ func (s *Server) Close() error {
 
 type forkIn struct {
 	Action string `json:"action" jsonschema:"create, diff, drop or list"`
-	Name   string `json:"name,omitempty" jsonschema:"letters, digits and hyphens; random by default"`
+	Name   string `json:"name,omitempty" jsonschema:"up to 50 letters, digits and hyphens, which get a random ending"`
 	Table  string `json:"table,omitempty" jsonschema:"for diff: only this table"`
 }
 
 var forkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// maxGivenName leaves room for the ending of a name.
+const maxGivenName = 50
 
 // manageFork creates, compares and drops forks.
 func (c *call) manageFork(ctx context.Context, in forkIn) (any, error) {
@@ -87,7 +92,7 @@ func (c *call) manageFork(ctx context.Context, in forkIn) (any, error) {
 		if in.Action == "diff" {
 			return c.diffFork(ctx, in.Name, in.Table)
 		}
-		if _, err := c.sendOwn(ctx, "DeleteFork", map[string]string{"ForkName": in.Name}); err != nil {
+		if _, err := c.sendOwn(ctx, "DeleteFork", map[string]string{"ForkName": in.Name}); err != nil && !apierror.IsNoFork(err, in.Name) {
 			return nil, fmt.Errorf("cannot drop fork %s: %w", in.Name, err)
 		}
 		c.server.session.remove(in.Name)
@@ -97,8 +102,13 @@ func (c *call) manageFork(ctx context.Context, in forkIn) (any, error) {
 }
 
 func (c *call) createFork(ctx context.Context, name string) (any, error) {
-	if name != "" && !forkName.MatchString(name) {
-		return nil, fmt.Errorf("%q is no name of a fork: it has letters, digits and hyphens", name)
+	if name != "" {
+		if len(name) > maxGivenName || !forkName.MatchString(name) {
+			return nil, fmt.Errorf("%q is no name of a fork: it has up to %d letters, digits and hyphens", name, maxGivenName)
+		}
+		// A server drops forks that are not used, and another client may then take their names. With
+		// the ending, no fork of another client is taken for one of ours.
+		name += "-" + strings.ToLower(rand.Text()[:12])
 	}
 	if n := len(c.server.session.names()); n >= maxForks {
 		return nil, fmt.Errorf("there are %d forks: drop one first", n)

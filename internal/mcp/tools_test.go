@@ -122,12 +122,12 @@ func TestEveryTool(t *testing.T) {
 	want("write", `{"actions":[{"action":"put","table":"Orders","item":{"id":"c","n":1,"x":{"$ns":[1,2]}}},{"action":"check","table":"Orders","key":{"id":"a","n":2},"if":{"total":7}}]}`, `"done":true`, `"undo":"undo of Orders from`)
 	want("write", `{"actions":[{"action":"update","table":"Orders","key":{"id":"a","n":2},"add":{"total":1}}]}`, `"done":false`, `"total":[7,8]`, `"confirm":`)
 	want("undo", `{"table":"Orders","from":"1h","to":"30m"}`, "!cannot undo")
-	want("fork", `{"action":"create","name":"trial"}`, `"fork":"trial"`)
-	want("write", `{"actions":[{"action":"delete","table":"Orders","key":{"id":"b","n":1}}],"fork":"trial"}`, `"done":true`, `"undo":"drop the fork"`)
-	want("fork", `{"action":"diff","name":"trial"}`, `"change":"removed"`, `"complete":true`)
-	want("get", `{"table":"Orders","key":{"id":"b","n":1},"fork":"trial"}`, `"found":false`)
+	trial := member[string](t, want("fork", `{"action":"create","name":"Trial"}`, `"fork":"trial-`), "fork")
+	want("write", `{"actions":[{"action":"delete","table":"Orders","key":{"id":"b","n":1}}],"fork":"`+trial+`"}`, `"done":true`, `"undo":"drop the fork"`)
+	want("fork", `{"action":"diff","name":"`+trial+`"}`, `"change":"removed"`, `"complete":true`)
+	want("get", `{"table":"Orders","key":{"id":"b","n":1},"fork":"`+trial+`"}`, `"found":false`)
 	want("get", `{"table":"Orders","key":{"id":"b","n":1}}`, `"found":true`)
-	want("fork", `{"action":"drop","name":"trial"}`, `"dropped":"trial"`)
+	want("fork", `{"action":"drop","name":"`+trial+`"}`, `"dropped":"`+trial+`"`)
 
 	listed, err := r.client.ListTools(t.Context(), nil)
 	if err != nil {

@@ -158,7 +158,7 @@ func (h *Handler) acquire(ctx context.Context, r *door.Request) (Fork, string, e
 
 // noForks is the error of a request for a fork of a database that has none.
 func noForks(name string) error {
-	return apierror.NotFound("Requested resource not found: Fork: %s not found: no forks can be reached here; stator serve --forks allows them", name)
+	return apierror.NoFork(name, ": no forks can be reached here; stator serve --forks allows them")
 }
 
 // answerFork answers a request for the database that it names.
