@@ -274,6 +274,24 @@ func (c *call) ask(ctx context.Context, operation string, body, reply any) error
 	return apply.Send(c.send).Ask(ctx, operation, body, reply)
 }
 
+// listTables returns the names of all tables.
+func (c *call) listTables(ctx context.Context) (names []string, err error) {
+	for after := map[string]any{}; ; {
+		var page struct {
+			TableNames             []string
+			LastEvaluatedTableName string
+		}
+		if err := c.ask(ctx, "ListTables", after, &page); err != nil {
+			return nil, fmt.Errorf("cannot list the tables: %w", err)
+		}
+		names = append(names, page.TableNames...)
+		if page.LastEvaluatedTableName == "" {
+			return names, nil
+		}
+		after["ExclusiveStartTableName"] = page.LastEvaluatedTableName
+	}
+}
+
 // describe describes a table.
 func (c *call) describe(ctx context.Context, table string) (*past.Table, error) {
 	t, err := past.Describe(ctx, c.send, table)

@@ -170,22 +170,27 @@ func (c *call) diffFork(ctx context.Context, name, table string) (any, error) {
 	base, fork := c, &call{server: c.server, request: c.request, tool: c.tool, fork: name}
 	base.table = table
 	deadline := c.server.Now().Add(compareTime)
-	var in [2]struct{ TableNames []string }
-	for i, side := range []*call{base, fork} {
-		if err := side.ask(ctx, "ListTables", struct{}{}, &in[i]); err != nil {
-			return nil, fmt.Errorf("cannot list the tables: %w", err)
-		}
+	before, err := base.listTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := fork.listTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if table != "" && !slices.Contains(before, table) && !slices.Contains(after, table) {
+		return nil, fmt.Errorf("there is no table %q, neither in fork %s nor in its base", table, name)
 	}
 	out := &forkDiff{Fork: name, Differences: []forkDifference{}, Compared: make(map[string]int), Complete: true}
-	for _, t := range in[0].TableNames {
-		if !slices.Contains(in[1].TableNames, t) && (table == "" || table == t) {
+	for _, t := range before {
+		if !slices.Contains(after, t) && (table == "" || table == t) {
 			out.Differences = append(out.Differences, forkDifference{Table: t, Change: "table removed"})
 		}
 	}
-	for _, t := range in[1].TableNames {
+	for _, t := range after {
 		switch {
 		case table != "" && table != t:
-		case !slices.Contains(in[0].TableNames, t):
+		case !slices.Contains(before, t):
 			out.Differences = append(out.Differences, forkDifference{Table: t, Change: "table added"})
 		default:
 			if err := diffTable(ctx, base, fork, t, deadline, out); err != nil {

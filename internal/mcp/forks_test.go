@@ -67,3 +67,20 @@ func TestForkOfSameName(t *testing.T) {
 	r.fork(fmt.Sprintf(`,"name":%q`, strings.Repeat("x", maxGivenName)))
 	r.want("fork", fmt.Sprintf(`{"action":"create","name":%q}`, strings.Repeat("x", maxGivenName+1)), "!50 letters")
 }
+
+// Tables beyond the first page of ListTables are compared and explained too.
+func TestManyTables(t *testing.T) {
+	r := newRig(t, nil, Forks)
+	for i := range 100 { // a page has 100, and Orders is the one after them
+		r.send("CreateTable", fmt.Sprintf(`{"TableName":"A%02d","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],
+			"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`, i))
+	}
+	name := r.fork("")
+	r.want("write", `{"actions":[{"action":"delete","table":"Orders","key":{"id":"b","n":1}}],"fork":"`+name+`"}`, `"done":true`)
+	r.want("fork", `{"action":"diff","name":"`+name+`","table":"Orders"}`, `"change":"removed"`, `"complete":true`)
+	r.want("fork", `{"action":"diff","name":"`+name+`","table":"None"}`, "!there is no table \"None\"")
+	r.want("explain", `{"statement":"SELECT * FROM Orders WHERE id = 'a'"}`, `"served_by":"Query of table Orders"`)
+	r.want("explain", `{"statement":"SELECT * FROM None WHERE id = 'a'"}`, "!none of the 101 tables")
+	r.want("request", `{"operation":"DeleteTable","body":{"TableName":"Orders"},"fork":"`+name+`"}`, `"reply"`)
+	r.want("fork", `{"action":"diff","name":"`+name+`","table":"Orders"}`, `"change":"table removed"`)
+}

@@ -398,9 +398,9 @@ func (c *call) explain(ctx context.Context, in explainIn) (any, error) {
 	if !slices.Contains(explained, in.Operation) {
 		return nil, fmt.Errorf("%q cannot be explained; operations that read or write items can: %s", in.Operation, tableList(explained))
 	}
-	var listed struct{ TableNames []string }
-	if err := c.ask(ctx, "ListTables", struct{}{}, &listed); err != nil {
-		return nil, fmt.Errorf("cannot list the tables: %w", err)
+	listed, err := c.listTables(ctx)
+	if err != nil {
+		return nil, err
 	}
 	body, err := json.Marshal(in.Body)
 	if err != nil {
@@ -417,7 +417,7 @@ func (c *call) explain(ctx context.Context, in explainIn) (any, error) {
 	}
 	defer func() { _ = stop() }()
 	tables := make(map[string]*past.Table)
-	for _, name := range listed.TableNames {
+	for _, name := range listed {
 		if !strings.Contains(string(body), name) {
 			continue
 		}
@@ -427,7 +427,7 @@ func (c *call) explain(ctx context.Context, in explainIn) (any, error) {
 		c.table = name
 	}
 	if len(tables) == 0 {
-		return nil, fmt.Errorf("the request names none of the %d tables", len(listed.TableNames))
+		return nil, fmt.Errorf("the request names none of the %d tables", len(listed))
 	}
 	out := new(explainOut)
 	_, err = copied.Send(ctx, in.Operation, json.RawMessage(body))
