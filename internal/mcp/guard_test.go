@@ -194,6 +194,23 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
+// Nobody is asked to confirm changes that are not allowed.
+func TestNotAllowedIsNotConfirmed(t *testing.T) {
+	for _, group := range []Group{Forks, Write} {
+		t.Run(string(group), func(t *testing.T) {
+			r := newRig(t, &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+				t.Errorf("the user is asked %q", q.Params.Message)
+				return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"agree": true}}, nil
+			}}, group)
+			r.send("DeleteTable", `{"TableName":"Orders"}`)
+			r.want("table_apply", `{}`, "!CreateTable needs the group tables")
+			name := r.fork("")
+			r.want("table_apply", `{"fork":"`+name+`"}`, `"done":true`)
+			r.want("table_plan", `{"fork":"`+name+`"}`, `"changes":[]`)
+		})
+	}
+}
+
 // A write of a new item fails if the item is there meanwhile.
 func TestNewItemsOnly(t *testing.T) {
 	r := newRig(t, nil, Write)

@@ -212,6 +212,9 @@ func (c *call) tableApply(ctx context.Context, in applyIn) (any, error) {
 	if err := c.use("", in.Fork); err != nil {
 		return nil, err
 	}
+	if err := c.server.check("CreateTable", nil, c.fork); err != nil {
+		return nil, err
+	}
 	plan, err := c.plan(ctx)
 	if err != nil {
 		return nil, err
