@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -153,7 +152,7 @@ func forkCreateCommand() *cobra.Command {
 			f.json = false // it has the endpoint, too, which the server does not know
 			return f.send(cmd, "make a fork", "CreateFork", in, &reply, func() error {
 				name := reply.Fork.ForkName
-				reply.Endpoint = endpointOfFork(f.endpoint, name)
+				reply.Endpoint = server.ForkURL(f.endpoint, reply.Fork.ForkOf, name)
 				if asJSON {
 					return json.NewEncoder(cmd.OutOrStdout()).Encode(reply)
 				}
@@ -173,14 +172,6 @@ func forkCreateCommand() *cobra.Command {
 type createdFork struct {
 	api.CreateForkReply
 	Endpoint string // the URL that clients of the fork have
-}
-
-// endpointOfFork returns the URL of a fork at a server, or at the server of another fork.
-func endpointOfFork(endpoint, name string) string {
-	if before, _, of := strings.Cut(endpoint, server.ForkPath); of {
-		endpoint = before
-	}
-	return strings.TrimRight(endpoint, "/") + server.ForkPath + name
 }
 
 func forkListCommand() *cobra.Command {

@@ -18,7 +18,6 @@ import (
 	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/past"
 	"github.com/stator-db/stator/internal/protocol/effect"
-	"github.com/stator-db/stator/internal/server"
 )
 
 // call is one call of a tool. Its requests go through send.
@@ -27,8 +26,8 @@ type call struct {
 	request *sdk.CallToolRequest
 	tool    *tool
 
-	fork  string // of which the requests are
-	table string // for the log
+	fork  madeFork // of which the requests are; zero for the server's own database
+	table string   // for the log
 	units float64
 
 	lastID string // of the last reply of the endpoint
@@ -57,8 +56,8 @@ func (s *Server) call(ctx context.Context, t *tool, req *sdk.CallToolRequest, ru
 		err = fmt.Errorf("the call was ended after %v: ask for less\n%w", limit, err)
 	}
 	attributes := []any{"client", clientName(req), "tool", t.name, "table", c.table, "units", c.units, "ms", s.Now().Sub(begun).Milliseconds()}
-	if c.fork != "" {
-		attributes = append(attributes, "fork", c.fork)
+	if c.fork.name != "" {
+		attributes = append(attributes, "fork", c.fork.name)
 	}
 	if err != nil {
 		s.Log.Warn("tool failed", append(attributes, "error", shorten(err.Error(), 300))...)
@@ -151,11 +150,17 @@ func (c *call) use(table, fork string) error {
 	if fork == "" {
 		return nil
 	}
-	if !c.server.session.has(fork) {
+	made, ok := c.server.session.find(fork)
+	if !ok {
 		return fmt.Errorf("there is no fork %q: forks are those that the tool fork has made here", fork)
 	}
-	c.fork = fork
+	c.fork = made
 	return nil
+}
+
+// on returns a call for requests to a fork.
+func (c *call) on(fork madeFork) *call {
+	return &call{server: c.server, request: c.request, tool: c.tool, fork: fork}
 }
 
 // check refuses requests that are not allowed, by the operation and the body that would be
@@ -191,7 +196,7 @@ func (c *call) send(ctx context.Context, operation string, body any) ([]byte, er
 	if !ok {
 		service, name = "", operation
 	}
-	if err := c.server.check(name, text, c.fork); err != nil {
+	if err := c.server.check(name, text, c.fork.name); err != nil {
 		return nil, err
 	}
 	e := c.endpoint()
@@ -206,8 +211,8 @@ func (c *call) send(ctx context.Context, operation string, body any) ([]byte, er
 	default:
 		reply, err = e.Send(ctx, name, json.RawMessage(text))
 	}
-	if c.fork != "" && apierror.IsNoFork(err, c.fork) {
-		c.server.session.remove(c.fork)
+	if c.fork.name != "" && apierror.IsNoFork(err, c.fork.name) {
+		c.server.session.remove(c.fork.name)
 	}
 	if fault, ok := errors.AsType[*apierror.Error](err); ok && fault.Code == "AccessDeniedException" && c.lastID != "" {
 		return nil, fmt.Errorf("%w (request id %s)", err, c.lastID)
@@ -230,8 +235,8 @@ func (c *call) endpoint() *apply.Endpoint {
 	e := *c.server.Endpoint
 	e.Uncounted = true
 	e.Client = idReader{e.Client, &c.lastID}
-	if c.fork != "" {
-		e.URL = strings.TrimSuffix(e.URL, "/") + server.ForkPath + c.fork
+	if c.fork.name != "" {
+		e.URL = c.fork.url
 	}
 	return &e
 }

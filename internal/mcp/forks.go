@@ -16,37 +16,48 @@ import (
 	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/past"
 	"github.com/stator-db/stator/internal/protocol/api"
+	"github.com/stator-db/stator/internal/server"
 )
 
 // forkSet is the forks that the server has made for its clients. Requests reach no others: a
 // server that knows no forks would take them for its own database.
 type forkSet struct {
 	mutex sync.Mutex
-	made  []string
+	made  []madeFork
 }
 
-func (f *forkSet) has(name string) bool {
+// madeFork is a fork that the server has made.
+type madeFork struct{ name, url string }
+
+func (f *forkSet) find(name string) (made madeFork, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return slices.Contains(f.made, name)
+	if i := slices.IndexFunc(f.made, func(m madeFork) bool { return m.name == name }); i >= 0 {
+		return f.made[i], true
+	}
+	return madeFork{}, false
 }
 
 func (f *forkSet) names() []string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return append([]string{}, f.made...)
+	names := []string{}
+	for _, m := range f.made {
+		names = append(names, m.name)
+	}
+	return names
 }
 
-func (f *forkSet) add(name string) {
+func (f *forkSet) add(made madeFork) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.made = append(f.made, name)
+	f.made = append(f.made, made)
 }
 
 func (f *forkSet) remove(name string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.made = slices.DeleteFunc(f.made, func(n string) bool { return n == name })
+	f.made = slices.DeleteFunc(f.made, func(m madeFork) bool { return m.name == name })
 }
 
 // maxForks is how many forks the clients of a server may have at once.
@@ -86,11 +97,12 @@ func (c *call) manageFork(ctx context.Context, in forkIn) (any, error) {
 	case "list":
 		return map[string]any{"forks": c.server.session.names()}, nil
 	case "drop", "diff":
-		if !c.server.session.has(in.Name) {
+		made, ok := c.server.session.find(in.Name)
+		if !ok {
 			return nil, fmt.Errorf("there is no fork %q: forks are those that this tool has made; they are %q", in.Name, c.server.session.names())
 		}
 		if in.Action == "diff" {
-			return c.diffFork(ctx, in.Name, in.Table)
+			return c.diffFork(ctx, made, in.Table)
 		}
 		if _, err := c.sendOwn(ctx, "DeleteFork", map[string]string{"ForkName": in.Name}); err != nil && !apierror.IsNoFork(err, in.Name) {
 			return nil, fmt.Errorf("cannot drop fork %s: %w", in.Name, err)
@@ -113,30 +125,31 @@ func (c *call) createFork(ctx context.Context, name string) (any, error) {
 	if n := len(c.server.session.names()); n >= maxForks {
 		return nil, fmt.Errorf("there are %d forks: drop one first", n)
 	}
-	made, err := c.makeFork(ctx, name)
+	made, expires, err := c.makeFork(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	c.server.session.add(made.ForkName)
-	return map[string]any{"fork": made.ForkName, "expires": made.Expires,
+	c.server.session.add(made)
+	return map[string]any{"fork": made.name, "expires": expires,
 		"note": "give fork as an argument of other tools; it sees nothing that is written to its base later, and is dropped at the end of the session"}, nil
 }
 
 // makeFork makes a fork of what the call works on.
-func (c *call) makeFork(ctx context.Context, name string) (*api.ForkDescription, error) {
+func (c *call) makeFork(ctx context.Context, name string) (made madeFork, expires string, err error) {
 	in := make(map[string]string)
 	if name != "" {
 		in["ForkName"] = name
 	}
 	text, err := c.sendOwn(ctx, "CreateFork", in)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a fork: %w", err)
+		return madeFork{}, "", fmt.Errorf("cannot make a fork: %w", err)
 	}
 	var reply api.CreateForkReply
 	if err := json.Unmarshal(text, &reply); err != nil || !forkName.MatchString(reply.Fork.ForkName) {
-		return nil, errors.New("the server has no forks: it does not answer CreateFork with one")
+		return madeFork{}, "", errors.New("the server has no forks: it does not answer CreateFork with one")
 	}
-	return &reply.Fork, nil
+	fork := reply.Fork
+	return madeFork{fork.ForkName, server.ForkURL(c.server.Endpoint.URL, fork.ForkOf, fork.ForkName)}, fork.Expires, nil
 }
 
 // The bounds of a difference.
@@ -166,8 +179,8 @@ type forkDiff struct {
 }
 
 // diffFork compares the tables of a fork with those of its base.
-func (c *call) diffFork(ctx context.Context, name, table string) (any, error) {
-	base, fork := c, &call{server: c.server, request: c.request, tool: c.tool, fork: name}
+func (c *call) diffFork(ctx context.Context, made madeFork, table string) (any, error) {
+	base, fork := c, c.on(made)
 	base.table = table
 	deadline := c.server.Now().Add(compareTime)
 	before, err := base.listTables(ctx)
@@ -179,9 +192,9 @@ func (c *call) diffFork(ctx context.Context, name, table string) (any, error) {
 		return nil, err
 	}
 	if table != "" && !slices.Contains(before, table) && !slices.Contains(after, table) {
-		return nil, fmt.Errorf("there is no table %q, neither in fork %s nor in its base", table, name)
+		return nil, fmt.Errorf("there is no table %q, neither in fork %s nor in its base", table, made.name)
 	}
-	out := &forkDiff{Fork: name, Differences: []forkDifference{}, Compared: make(map[string]int), Complete: true}
+	out := &forkDiff{Fork: made.name, Differences: []forkDifference{}, Compared: make(map[string]int), Complete: true}
 	for _, t := range before {
 		if !slices.Contains(after, t) && (table == "" || table == t) {
 			out.Differences = append(out.Differences, forkDifference{Table: t, Change: "table removed"})

@@ -84,3 +84,15 @@ func TestManyTables(t *testing.T) {
 	r.want("request", `{"operation":"DeleteTable","body":{"TableName":"Orders"},"fork":"`+name+`"}`, `"reply"`)
 	r.want("fork", `{"action":"diff","name":"`+name+`","table":"Orders"}`, `"change":"table removed"`)
 }
+
+// The forks of an endpoint that is a fork are reached.
+func TestForkOfFork(t *testing.T) {
+	r := newRig(t, nil, Forks)
+	r.own.SendOwn(t.Context(), "CreateFork", map[string]string{"ForkName": "base"})
+	r.server.Endpoint.URL += "/fork/base"
+	name := r.fork("")
+	r.want("write", `{"actions":[{"action":"delete","table":"Orders","key":{"id":"b","n":1}}],"fork":"`+name+`"}`, `"done":true`)
+	r.want("write", `{"actions":[{"action":"delete","table":"Orders","key":{"id":"b","n":1}}],"dry_run":true}`, `"exists":true`, `"units":`)
+	r.want("fork", `{"action":"diff","name":"`+name+`"}`, `"change":"removed"`)
+	r.want("fork", `{"action":"drop","name":"`+name+`"}`, `"dropped"`)
+}

@@ -212,7 +212,7 @@ func (c *call) tableApply(ctx context.Context, in applyIn) (any, error) {
 	if err := c.use("", in.Fork); err != nil {
 		return nil, err
 	}
-	if err := c.server.check("CreateTable", nil, c.fork); err != nil {
+	if err := c.server.check("CreateTable", nil, c.fork.name); err != nil {
 		return nil, err
 	}
 	plan, err := c.plan(ctx)
@@ -229,7 +229,7 @@ func (c *call) tableApply(ctx context.Context, in applyIn) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.fork == "" {
+	if c.fork.name == "" {
 		summary := fmt.Sprintf("Change the tables of %s?", c.server.Endpoint.URL)
 		for _, x := range plan.Changes {
 			summary += fmt.Sprintf("\n%s: %s", x.Table, x.Text)

@@ -93,7 +93,7 @@ func (c *call) write(ctx context.Context, in writeIn) (any, error) {
 		return nil, err
 	}
 	if !in.DryRun {
-		if err := c.server.check("TransactWriteItems", nil, c.fork); err != nil {
+		if err := c.server.check("TransactWriteItems", nil, c.fork.name); err != nil {
 			return nil, err
 		}
 	}
@@ -104,12 +104,12 @@ func (c *call) write(ctx context.Context, in writeIn) (any, error) {
 	if in.DryRun {
 		return c.dryRun(ctx, writes)
 	}
-	if c.fork == "" && slices.ContainsFunc(writes, (*preparedWrite).destroys) {
+	if c.fork.name == "" && slices.ContainsFunc(writes, (*preparedWrite).destroys) {
 		answer, err := c.confirmWrite(ctx, in, writes)
 		if answer != nil || err != nil {
 			return answer, err
 		}
-	} else if c.fork == "" {
+	} else if c.fork.name == "" {
 		for _, w := range writes {
 			w.requireAbsent()
 		}
@@ -354,7 +354,7 @@ func (p prepared) changes(after []past.Item) (all []writeChange) {
 // dryRun writes to a fork that is dropped afterwards.
 func (c *call) dryRun(ctx context.Context, writes prepared) (*writeOut, error) {
 	out := new(writeOut)
-	fork, err := c.makeFork(ctx, "")
+	fork, _, err := c.makeFork(ctx, "")
 	if err != nil {
 		for _, w := range writes {
 			var plain plainer
@@ -373,11 +373,11 @@ func (c *call) dryRun(ctx context.Context, writes prepared) (*writeOut, error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 		defer cancel()
-		if _, err := c.sendOwn(ctx, "DeleteFork", map[string]string{"ForkName": fork.ForkName}); err != nil {
-			c.server.Log.Warn("fork of a dry run is left", "fork", fork.ForkName, "error", err)
+		if _, err := c.sendOwn(ctx, "DeleteFork", map[string]string{"ForkName": fork.name}); err != nil {
+			c.server.Log.Warn("fork of a dry run is left", "fork", fork.name, "error", err)
 		}
 	}()
-	on := &call{server: c.server, request: c.request, tool: c.tool, fork: fork.ForkName}
+	on := c.on(fork)
 	if _, err := on.send(ctx, "TransactWriteItems", writes.body(rand.Text())); err != nil {
 		out.Fault = err.Error()
 		out.Changes = writes.changes(imagesBefore(writes))
@@ -396,7 +396,7 @@ func imagesBefore(writes prepared) (images []past.Item) {
 
 // howToUndo says how a write can be undone.
 func (c *call) howToUndo(ctx context.Context, writes prepared, at time.Time) string {
-	if c.fork != "" {
+	if c.fork.name != "" {
 		return "drop the fork"
 	}
 	var kept, lost []string
@@ -487,7 +487,7 @@ func (c *call) undo(ctx context.Context, in undoIn) (any, error) {
 	if len(plan.Writes) == 0 {
 		return out, nil
 	}
-	if c.fork == "" {
+	if c.fork.name == "" {
 		token := in.Confirm
 		in.Confirm = ""
 		state, answer, err := c.confirm(in, token, fmt.Sprintf("Undo changes of %d items of table %s at %s? %d items that were changed again stay.", len(plan.Writes), in.Table, c.server.Endpoint.URL, len(plan.Conflicts)), out, plan.PlanId)
@@ -554,10 +554,10 @@ func (c *call) anyRequest(ctx context.Context, in requestIn) (any, error) {
 	if name == "CreateFork" || name == "DeleteFork" {
 		return nil, errors.New("forks are made and dropped by the tool fork")
 	}
-	if err := c.server.check(name, body, c.fork); err != nil {
+	if err := c.server.check(name, body, c.fork.name); err != nil {
 		return nil, err
 	}
-	if c.fork == "" && effect.Of(name, body) != effect.Nothing {
+	if c.fork.name == "" && effect.Of(name, body) != effect.Nothing {
 		token := in.Confirm
 		in.Confirm = ""
 		_, answer, err := c.confirm(in, token, fmt.Sprintf("Send %s to %s?\n%s", name, c.server.Endpoint.URL, body), exactRequest{in.Operation, in.Body}, "")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,25 @@ const (
 )
 
 var forkHeader = []byte(ForkHeader)
+
+// ForkURL returns the URL of a fork that was made by a request to an endpoint. of is the fork that
+// has answered it, empty for the server's own database. A path names one fork: the URL is that of
+// the server, which knows all forks by their names, without what names of.
+func ForkURL(endpoint, of, name string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return strings.TrimRight(endpoint, "/") + ForkPath + name
+	}
+	path := strings.TrimRight(u.Path, "/")
+	if named := ForkPath + of; of != "" && len(path) >= len(named) && strings.EqualFold(path[len(path)-len(named):], named) {
+		path = path[:len(path)-len(named)]
+	}
+	if of != "" && hostName(u.Host) == of+".localhost" {
+		u.Host = u.Host[len(of)+1:]
+	}
+	u.Path, u.RawPath = path+ForkPath+name, ""
+	return u.String()
+}
 
 // Forks finds the databases that requests are for, other than the one that the handler was
 // made with.

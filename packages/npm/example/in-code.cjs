@@ -14,6 +14,9 @@ const stator = require("stator-db");
       const { Count } = await stator.send(forks[i].endpoint, "Scan", { TableName: "Orders" });
       assert.equal(Count, want);
     }
+    const forked = await stator.fork(forks[0].endpoint);
+    assert.equal((await stator.send(forked.endpoint, "Scan", { TableName: "Orders" })).Count, 1);
+    await forked.remove();
     await assert.rejects(stator.send(forks[0].endpoint, "Scan", { TableName: "Nothing" }), { name: "ResourceNotFoundException" });
     await Promise.all(forks.map((f) => f.remove()));
     await assert.rejects(stator.send(forks[0].endpoint, "ListTables"));

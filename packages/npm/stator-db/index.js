@@ -70,14 +70,24 @@ exports.environment = function environment(endpoint) {
   };
 };
 
+/** The URL of the server at an endpoint, which may be that of a fork: empty for the server itself. */
+function serverOf(endpoint, fork) {
+  const url = new URL(endpoint);
+  let path = url.pathname.replace(/\/+$/, "");
+  if (fork && path.toLowerCase().endsWith(`/fork/${fork}`)) path = path.slice(0, -`/fork/${fork}`.length);
+  if (fork && url.hostname === `${fork}.localhost`) url.hostname = "localhost";
+  return url.origin + path;
+}
+
 /** Makes a copy-on-write database of the one at an endpoint. */
 exports.fork = async function fork(endpoint, name = `js-${randomBytes(8).toString("hex")}`) {
-  await exports.send(endpoint, "Stator.CreateFork", { ForkName: name });
+  const { Fork } = await exports.send(endpoint, "Stator.CreateFork", { ForkName: name });
+  const server = serverOf(endpoint, Fork.ForkOf);
   return {
     name,
-    endpoint: `${endpoint.replace(/\/$/, "")}/fork/${name}`,
+    endpoint: `${server}/fork/${name}`, // a path names one fork
     remove: async () => {
-      await exports.send(endpoint, "Stator.DeleteFork", { ForkName: name });
+      await exports.send(server, "Stator.DeleteFork", { ForkName: name });
     },
   };
 };

@@ -38,6 +38,26 @@ def test_base_is_not_changed(stator, stator_fork):
     assert os.environ["AWS_ENDPOINT_URL_DYNAMODB"] == stator_fork.endpoint_url
 
 
+def test_fork_of_a_fork(stator_fork):
+    with stator_fork.fork() as fork:
+        fork.send("DeleteItem", TableName="Orders", Key={"id": {"S": "base"}})
+        assert ids(fork) == []
+    assert ids(stator_fork) == ["base"]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "of", "want"),
+    [
+        ("http://127.0.0.1:8000/fork/ONE/", "one", "http://127.0.0.1:8000"),
+        ("https://example.org/db/fork/one", "one", "https://example.org/db"),
+        ("http://One.localhost:8000", "one", "http://localhost:8000"),
+        ("http://db.localhost:8000/", None, "http://db.localhost:8000"),
+    ],
+)
+def test_server_of_a_fork(endpoint, of, want):
+    assert stator_db.Fork(stator_db.Database(endpoint), "new", of).endpoint_url == want + "/fork/new"
+
+
 def test_errors_have_their_code(stator_fork):
     with pytest.raises(stator_db.StatorError) as error:
         stator_fork.send("Scan", TableName="Nothing")

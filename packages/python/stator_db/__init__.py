@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -102,24 +103,36 @@ class Database:
     def fork(self, name=None):
         """Makes a copy-on-write database of this one, in milliseconds whatever its size."""
         name = name or "py-" + secrets.token_hex(8)
-        self.send("Stator.CreateFork", ForkName=name)
-        return Fork(self, name)
+        made = self.send("Stator.CreateFork", ForkName=name)["Fork"]
+        return Fork(self, name, made.get("ForkOf"))
 
 
 # Proxies of the environment are not for a server on this machine.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-class Fork(Database):
-    """A copy-on-write database."""
+def _server_url(endpoint_url, fork):
+    """Returns the URL of the server at an endpoint, which may be that of a fork: empty for the server itself."""
+    parts = urllib.parse.urlsplit(endpoint_url)
+    host, path = parts.netloc, parts.path.rstrip("/")
+    if fork and path.lower().endswith("/fork/" + fork):
+        path = path[: -len("/fork/" + fork)]
+    if fork and parts.hostname == fork + ".localhost":
+        host = host[host.lower().index(fork + ".localhost") + len(fork) + 1 :]
+    return f"{parts.scheme}://{host}{path}"
 
-    def __init__(self, base, name):
-        super().__init__(base.endpoint_url.rstrip("/") + "/fork/" + name)
+
+class Fork(Database):
+    """A copy-on-write database. of is the name of the fork that it was made of; empty for none."""
+
+    def __init__(self, base, name, of=None):
+        self.server = Database(_server_url(base.endpoint_url, of))
+        super().__init__(f"{self.server.endpoint_url}/fork/{name}")  # a path names one fork
         self.base, self.name = base, name
 
     def remove(self):
         """Drops the fork."""
-        self.base.send("Stator.DeleteFork", ForkName=self.name)
+        self.server.send("Stator.DeleteFork", ForkName=self.name)
 
     def __enter__(self):
         return self
