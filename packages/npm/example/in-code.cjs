@@ -20,8 +20,18 @@ const stator = require("stator-db");
     await assert.rejects(stator.send(forks[0].endpoint, "Scan", { TableName: "Nothing" }), { name: "ResourceNotFoundException" });
     await Promise.all(forks.map((f) => f.remove()));
     await assert.rejects(stator.send(forks[0].endpoint, "ListTables"));
+    await forks[0].remove(); // it may be dropped already, as by --fork-idle
+    const kept = await server.fork();
+    const { Forks } = await server.send("Stator.ListForks");
+    assert.ok(Date.parse(Forks[0].Expires) - Date.parse(Forks[0].Created) > 3_600_000); // while a debugger waits
+    await kept.remove();
   } finally {
     await server.stop();
+  }
+  for (const args of [["--in-memory", "--forks", "0"], ["--in-memory", "--forks=0"]]) {
+    const plain = await stator.start({ args });
+    await assert.rejects(plain.fork(), { name: "ValidationException" });
+    await plain.stop();
   }
   let warned = false;
   process.once("warning", (w) => (warned = w.name.startsWith("MaxListeners")));

@@ -87,7 +87,11 @@ exports.fork = async function fork(endpoint, name = `js-${randomBytes(8).toStrin
     name,
     endpoint: `${server}/fork/${name}`, // a path names one fork
     remove: async () => {
-      await exports.send(server, "Stator.DeleteFork", { ForkName: name });
+      try {
+        await exports.send(server, "Stator.DeleteFork", { ForkName: name });
+      } catch (error) {
+        if (error.name !== "ResourceNotFoundException") throw error; // else it was dropped already, as it was not used
+      }
     },
   };
 };
@@ -98,11 +102,17 @@ const startTimeout = 30_000;
 const running = new Set();
 process.on("exit", () => running.forEach((child) => child.kill("SIGTERM")));
 
+/** The arguments of stator serve, with which forks are kept while a debugger waits. */
+function keepingForks(args) {
+  if (/(^| )--forks[ =]0( |$)/.test(args.join(" "))) return args; // which is not combined with flags about forks
+  return ["--fork-idle", "24h", ...args];
+}
+
 /** Starts a server, by default in memory on a free port, which ends with this process. */
 exports.start = function start(options = {}) {
   const { args = ["--in-memory"], port = 0, host = "127.0.0.1", env = process.env, onLog } = options;
   // The pipe to its standard input ends with this process, even if that is killed, and then the server stops.
-  const child = spawn(exports.binary(), ["serve", "--stop-with-stdin", "--addr", `${host}:${port}`, ...args], { env, stdio: ["pipe", "ignore", "pipe"] });
+  const child = spawn(exports.binary(), ["serve", "--stop-with-stdin", "--addr", `${host}:${port}`, ...keepingForks(args)], { env, stdio: ["pipe", "ignore", "pipe"] });
   const end = () => child.kill("SIGTERM");
   running.add(child);
   const exited = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));

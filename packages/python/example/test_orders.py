@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta
 
 import pytest
 import stator_db
@@ -56,6 +57,25 @@ def test_fork_of_a_fork(stator_fork):
 )
 def test_server_of_a_fork(endpoint, of, want):
     assert stator_db.Fork(stator_db.Database(endpoint), "new", of).endpoint_url == want + "/fork/new"
+
+
+def test_fork_that_the_server_has_dropped(stator):
+    with stator.fork() as fork:
+        stator.send("Stator.DeleteFork", ForkName=fork.name)
+
+
+def test_forks_are_kept_while_a_debugger_waits(stator, stator_fork):
+    made = next(f for f in stator.send("Stator.ListForks")["Forks"] if f["ForkName"] == stator_fork.name)
+    created, expires = (datetime.fromisoformat(made[name].replace("Z", "+00:00")) for name in ("Created", "Expires"))
+    assert expires - created > timedelta(hours=1)
+
+
+def test_server_without_forks():
+    for args in (["--forks", "0"], ["--forks=0"]):
+        with stator_db.start("--in-memory", *args) as server:
+            with pytest.raises(stator_db.StatorError) as error:
+                server.fork()
+            assert error.value.code == "ValidationException"
 
 
 def test_errors_have_their_code(stator_fork):

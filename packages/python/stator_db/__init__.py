@@ -132,7 +132,11 @@ class Fork(Database):
 
     def remove(self):
         """Drops the fork."""
-        self.server.send("Stator.DeleteFork", ForkName=self.name)
+        try:
+            self.server.send("Stator.DeleteFork", ForkName=self.name)
+        except StatorError as error:
+            if error.code != "ResourceNotFoundException":  # else it was dropped already, as it was not used
+                raise
 
     def __enter__(self):
         return self
@@ -164,9 +168,17 @@ class Server(Database):
         self.stop()
 
 
+def _arguments(args):
+    """Returns the arguments of stator serve, with which forks are kept while a debugger waits."""
+    args = args or ("--in-memory",)
+    if re.search(r"(^| )--forks[ =]0( |$)", " ".join(args)):  # which is not combined with flags about forks
+        return args
+    return ("--fork-idle", "24h", *args)
+
+
 def start(*args, port=0, host="127.0.0.1"):
     """Starts a server with arguments of ``stator serve``; without any it is in memory."""
-    command = [binary(), "serve", "--stop-with-stdin", "--addr", f"{host}:{port}", *(args or ["--in-memory"])]
+    command = [binary(), "serve", "--stop-with-stdin", "--addr", f"{host}:{port}", *_arguments(args)]
     # The pipe to its standard input ends with this process, even if that is killed, and then the server stops.
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     timer = threading.Timer(START_TIMEOUT, process.kill)

@@ -12,7 +12,10 @@ module.exports = class StatorEnvironment extends TestEnvironment {
   }
 
   async teardown() {
-    await this.fork?.remove();
-    await super.teardown();
+    try {
+      await this.fork?.remove();
+    } finally {
+      await super.teardown();
+    }
   }
 };
