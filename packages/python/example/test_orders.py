@@ -78,6 +78,20 @@ def test_server_without_forks():
             assert error.value.code == "ValidationException"
 
 
+def test_log_is_not_kept():
+    class Log:
+        sizes, left = [], 3
+
+        def read(self, size=-1):
+            self.sizes.append(size)
+            self.left -= 1
+            return "x" * 100 if self.left >= 0 else ""
+
+    log = Log()
+    stator_db._discard(log)
+    assert len(log.sizes) == 4 and min(log.sizes) > 0
+
+
 def test_errors_have_their_code(stator_fork):
     with pytest.raises(stator_db.StatorError) as error:
         stator_fork.send("Scan", TableName="Nothing")

@@ -168,6 +168,11 @@ class Server(Database):
         self.stop()
 
 
+def _discard(log):
+    while log.read(1 << 16):
+        pass
+
+
 def _arguments(args):
     """Returns the arguments of stator serve, with which forks are kept while a debugger waits."""
     args = args or ("--in-memory",)
@@ -196,5 +201,5 @@ def start(*args, port=0, host="127.0.0.1"):
         raise RuntimeError(f"cannot start stator: it ended with exit code {process.returncode}\n{log}")
     timer.cancel()
     # The rest of its log is read, or the server would wait once the pipe is full.
-    threading.Thread(target=process.stderr.read, daemon=True).start()
+    threading.Thread(target=_discard, args=(process.stderr,), daemon=True).start()
     return Server(process, endpoint)
