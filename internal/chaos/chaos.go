@@ -85,6 +85,9 @@ type Result struct {
 // ErrControl is returned when the check fails without faults.
 var ErrControl = errors.New("the check fails without faults")
 
+// ErrNoRequests is returned when the check does not use its server, so that faults cannot break it.
+var ErrNoRequests = errors.New("no run without faults sent its server a request that can get a fault")
+
 // Search runs the check without faults first, and then with those of each seed.
 func Search(ctx context.Context, o Options) (*Result, error) {
 	o.First, o.Controls, o.Parallel = cmp.Or(o.First, 1), cmp.Or(o.Controls, 2), cmp.Or(o.Parallel, 1)
@@ -133,7 +136,7 @@ func Replay(ctx context.Context, o Options) (*Result, error) {
 
 // control runs the check without faults.
 func (o *Options) control(ctx context.Context, result *Result) error {
-	failed := 0
+	failed, requests := 0, 0
 	for range o.Controls {
 		run, err := o.run(ctx, stator.FaultPlan{})
 		if err != nil {
@@ -142,6 +145,7 @@ func (o *Options) control(ctx context.Context, result *Result) error {
 		if run.Err != nil {
 			failed++
 		}
+		requests += len(run.seen)
 		result.Controls = append(result.Controls, *run)
 	}
 	switch {
@@ -149,6 +153,8 @@ func (o *Options) control(ctx context.Context, result *Result) error {
 		return fmt.Errorf("%w, in %d of %d runs: %w", ErrControl, failed, o.Controls, result.Controls[0].Err)
 	case failed > 0:
 		return fmt.Errorf("%w, but not always: it failed in %d of %d runs", ErrControl, failed, o.Controls)
+	case requests == 0:
+		return ErrNoRequests
 	}
 	if result.Identity = o.Identity; result.Identity == "" {
 		result.Identity = identityOf(result.Controls)

@@ -51,10 +51,11 @@ with which it still fails, and written to a file that repeats them.
 
 The command finds the server by the environment of the AWS SDKs: AWS_ENDPOINT_URL and
 AWS_ENDPOINT_URL_DYNAMODB, a region and credentials. STATOR_SEED has the seed. It is run without faults
-first: a command that fails then is reported as such.
+first: a command that fails then, or sends the server no request, is reported as such. Tests that start a
+stator of their own send none.
 
-  stator chaos --check 'go test ./...' --seeds 200
-  stator chaos --check 'go test ./...' --replay stator-chaos-17.yaml`,
+  stator chaos --check 'go test -count=1 ./...' --seeds 200
+  stator chaos --check 'go test -count=1 ./...' --replay stator-chaos-17.yaml`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.printFaults {
@@ -87,7 +88,7 @@ first: a command that fails then is reported as such.
 func (f *chaosFlags) options(cmd *cobra.Command) (o chaos.Options, err error) {
 	switch {
 	case strings.TrimSpace(f.check) == "":
-		return o, usageError{errors.New("--check must be a command, such as 'go test ./...'")}
+		return o, usageError{errors.New("--check must be a command, such as 'go test -count=1 ./...'")}
 	case f.replay != "" && f.faults != "":
 		return o, usageError{errors.New("--replay and --faults cannot be combined")}
 	case f.seeds < 1 || f.controls < 1 || f.parallel < 1 || f.failures < 1 || f.maxRuns < 1:
@@ -144,6 +145,10 @@ func (f *chaosFlags) run(cmd *cobra.Command) error {
 		}
 		return fmt.Errorf("cannot search: %w\n        make the command pass against %s without faults first", err, "stator serve --in-memory")
 	}
+	if errors.Is(err, chaos.ErrNoRequests) {
+		return fmt.Errorf("cannot search: %w\n        %s", err, `the URL of the server is in AWS_ENDPOINT_URL: name another variable that the command reads with --endpoint-env
+        tests that start a stator of their own cannot be searched`)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot search: %w", err)
 	}
@@ -160,10 +165,23 @@ func (f *chaosFlags) run(cmd *cobra.Command) error {
 	} else {
 		err = f.print(cmd.OutOrStdout(), result, files)
 	}
-	if err == nil && len(result.Failures) > 0 {
-		err = errBroken
+	switch {
+	case err != nil:
+		return err
+	case len(result.Failures) > 0:
+		return errBroken
+	case result.Injected == 0:
+		return f.nothingInjected(result)
 	}
-	return err
+	return nil
+}
+
+// nothingInjected returns the error of a search without failures that has tested nothing.
+func (f *chaosFlags) nothingInjected(r *chaos.Result) error {
+	if f.replay != "" {
+		return fmt.Errorf("no fault of %s was injected: the command does not send the requests that it names\n        search again without --replay", f.replay)
+	}
+	return fmt.Errorf("no fault was injected in %d runs: nothing was tested\n        try more seeds, or faults for the requests of the command with --faults", r.Tried)
 }
 
 // write writes the faults of a failure to a file, and returns its name.
@@ -187,6 +205,9 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "without faults  %d of %d runs passed, requests are counted by %s\n", len(r.Controls), len(r.Controls), r.Identity)
 	fmt.Fprintf(&b, "with faults     %d of %d runs failed, %d faults injected\n", len(r.Failures), r.Tried, r.Injected)
+	if r.Injected == 0 {
+		fmt.Fprintln(&b, "no fault was injected into any run")
+	}
 	for i := range r.Failures {
 		failure := &r.Failures[i]
 		shown := &failure.Shown

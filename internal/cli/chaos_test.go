@@ -2,13 +2,19 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/stator-db/stator/internal/inject"
 )
@@ -20,21 +26,83 @@ func runCLI(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
+// listsTables makes this program a command for stator chaos, which lists the tables of its server.
+const listsTables = "STATOR_TEST_LISTS_TABLES"
+
+// TestMain runs the tests, or that command.
+func TestMain(m *testing.M) {
+	if os.Getenv(listsTables) == "" {
+		os.Exit(m.Run())
+	}
+	client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL")), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	for range 4 {
+		if _, err := client.ListTables(context.Background(), new(dynamodb.ListTablesInput)); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+}
+
+// sendsRequests is a command of the shell that sends requests and succeeds, with or without the faults
+// of faultsOfLists. With the race detector it would end a second late.
+func sendsRequests() string {
+	return listsTables + "=1 GORACE=atexit_sleep_ms=0 " + quoted(os.Args[0])
+}
+
+// faultsOfLists writes a file with a fault for each request of sendsRequests, and returns its name.
+func faultsOfLists(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "faults.yaml")
+	if err := os.WriteFile(file, []byte("faults:\n  - {fault: latency, operations: [ListTables], delay: 1ms}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // checkEnvironment fails unless the command finds the server by its environment.
-const checkEnvironment = `test -n "$AWS_ENDPOINT_URL_DYNAMODB" && test "$MY_ENDPOINT" = "$AWS_ENDPOINT_URL" && test -z "$AWS_PROFILE"`
+const checkEnvironment = `test -n "$AWS_ENDPOINT_URL_DYNAMODB" && test "$MY_ENDPOINT" = "$AWS_ENDPOINT_URL" && test -z "$AWS_PROFILE" && `
 
 func TestChaosPasses(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command is for a POSIX shell")
 	}
 	t.Setenv("AWS_PROFILE", "mine")
-	code, stdout, stderr := runCLI("chaos", "--check", checkEnvironment, "--endpoint-env", "MY_ENDPOINT", "--seeds", "3", "--parallel", "2", "--json")
+	code, stdout, stderr := runCLI("chaos", "--check", checkEnvironment+sendsRequests(), "--faults", faultsOfLists(t), "--endpoint-env", "MY_ENDPOINT", "--seeds", "3", "--parallel", "2", "--json")
 	var got struct {
-		Controls, Seeds int
-		Failures        []any
+		Controls, Seeds, Injected int
+		Failures                  []any
 	}
-	if err := json.Unmarshal([]byte(stdout), &got); code != exitDone || err != nil || got.Controls != 2 || got.Seeds != 3 || len(got.Failures) != 0 {
+	if err := json.Unmarshal([]byte(stdout), &got); code != exitDone || err != nil || got.Controls != 2 || got.Seeds != 3 || got.Injected != 12 || len(got.Failures) != 0 {
 		t.Errorf("exit code %d, %s%s, %v", code, stdout, stderr, err)
+	}
+}
+
+// A command whose requests get no faults is not reported as one that they do not break.
+func TestChaosWithoutFaults(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is for a POSIX shell")
+	}
+	replay := filepath.Join(t.TempDir(), "replay.yaml")
+	if err := os.WriteFile(replay, []byte("faults:\n  - {fault: latency, operations: [PutItem], request: \"0123456789abcdef\", occurrences: [1]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name           string
+		args           []string
+		stdout, stderr string
+	}{
+		{"it sends no request", []string{"--check", "true"}, "", "no run without faults sent its server a request"},
+		{"it sends no request in a replay", []string{"--check", "true", "--replay", replay}, "", "name another variable that the command reads with --endpoint-env"},
+		{"no rule matches its requests", []string{"--check", sendsRequests()}, "0 of 2 runs failed, 0 faults injected\nno fault was injected into any run", "no fault was injected in 2 runs"},
+		{"the same as JSON", []string{"--check", sendsRequests(), "--json"}, `"injected":0`, "no fault was injected in 2 runs"},
+		{"no fault of a replay matches", []string{"--check", sendsRequests(), "--replay", replay}, "no fault was injected into any run", "no fault of " + replay + " was injected"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runCLI(append([]string{"chaos", "--seeds", "2"}, c.args...)...)
+			if code != exitFailed || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (stdout == "") != (c.stdout == "") {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s, %s", code, exitFailed, stdout, stderr, c.stdout, c.stderr)
+			}
+		})
 	}
 }
 
@@ -46,19 +114,17 @@ func TestChaosWithoutCause(t *testing.T) {
 	t.Chdir(t.TempDir())
 	flaky := filepath.Join(t.TempDir(), "runs")
 	for _, c := range []struct {
-		name, check string
-		code        int
-		want        string
+		name, check, want string
 	}{
-		{"it fails without faults", "echo no good; exit 3", exitFailed, "the check fails without faults, in 2 of 2 runs: the command ended with exit status 3"},
-		{"it fails without faults at times", "echo >> " + flaky + "; test $(wc -l < " + flaky + ") -ne 2", exitFailed, "but not always: it failed in 1 of 2 runs"},
-		{"it fails at a seed, but not again", "test $STATOR_SEED != 2 || { test -e " + flaky + "-2; was=$?; touch " + flaky + "-2; exit $was; }", exitFailed, "It passed when the same 0 faults were injected again"},
-		{"it hangs", "test $STATOR_SEED = 0 || sleep 100", exitFailed, "it has not ended after 1s"},
+		{"it fails without faults", "echo no good; exit 3", "the check fails without faults, in 2 of 2 runs: the command ended with exit status 3"},
+		{"it fails without faults at times", "echo >> " + flaky + "; test $(wc -l < " + flaky + ") -ne 2", "but not always: it failed in 1 of 2 runs"},
+		{"it fails at a seed, but not again", "test $STATOR_SEED != 2 || { test -e " + flaky + "-2; was=$?; touch " + flaky + "-2; exit $was; }", "It passed when the same 0 faults were injected again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := runCLI("chaos", "--check", c.check, "--seeds", "3", "--timeout", "1s", "--max-runs", "1")
-			if code != c.code || !strings.Contains(stdout+stderr, c.want) {
-				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, c.code, stdout, stderr, c.want)
+			check := sendsRequests() + " && { " + c.check + "\n}"
+			code, stdout, stderr := runCLI("chaos", "--check", check, "--seeds", "3", "--max-runs", "1")
+			if code != exitFailed || !strings.Contains(stdout+stderr, c.want) {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, exitFailed, stdout, stderr, c.want)
 			}
 		})
 	}
@@ -71,8 +137,8 @@ func TestChaosEndsWhatIsLeft(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	for _, output := range []string{"", " >log 2>&1"} {
-		check := "trap '' TERM; (trap '' TERM INT HUP; echo begun; exec sleep 1000)" + output + " & echo $! >>left; echo done"
-		if code, stdout, stderr := runCLI("chaos", "--check", check, "--seeds", "2"); code != exitDone {
+		check := "trap '' TERM; (trap '' TERM INT HUP; echo begun; exec sleep 1000)" + output + " & echo $! >>left; " + sendsRequests()
+		if code, stdout, stderr := runCLI("chaos", "--check", check, "--seeds", "2", "--faults", faultsOfLists(t)); code != exitDone {
 			t.Errorf("with the output%s: exit code %d, %s%s", output, code, stdout, stderr)
 		}
 	}
