@@ -62,14 +62,16 @@ type Failure struct {
 	Run
 
 	// Minimal is a smallest part of the injected faults with which the check fails. It is
-	// nil if the check has passed when all of them were injected again: then it depends on more than the faults.
+	// nil if they could not be reduced: then the check depends on more than the faults.
 	Minimal []stator.InjectedFault
 	Replay  stator.FaultPlan // injects Minimal, or else all of the faults
 	Runs    int              // that it took
 	Whole   bool             // Minimal was reduced as far as possible, within MaxRuns
 
-	// Confirmed says in how many of Confirmations runs the check fails with Minimal.
+	// Confirmed says in how many of Confirmations runs the check fails with the faults of Replay, and
+	// Reproduced whether it does in any. There are none if it has passed when all were injected again at first.
 	Confirmed, Confirmations int
+	Reproduced               bool
 	Shown                    Run // the last of them that has failed
 }
 
@@ -128,7 +130,7 @@ func Replay(ctx context.Context, o Options) (*Result, error) {
 		result.Tried++
 		result.Injected += run.Injected
 		if run.Err != nil {
-			result.Failures = append(result.Failures, Failure{Run: *run, Minimal: run.Faults, Replay: o.Plan, Whole: true, Shown: *run})
+			result.Failures = append(result.Failures, Failure{Run: *run, Minimal: run.Faults, Replay: o.Plan, Whole: true, Reproduced: true, Shown: *run})
 		}
 	}
 	return result, nil
@@ -248,24 +250,39 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 	if failure != nil || !reproduced {
 		return f, failure
 	}
+	whole := f.Replay
 	kinds := byKind(run.Faults)
 	if len(kinds) > 1 {
 		kinds = inject.Minimize(kinds, func(part [][]stator.InjectedFault) bool { return fails(inOrder(part)) })
 	}
 	f.Minimal = withoutRetries(inject.Minimize(inOrder(kinds), fails), fails)
 	f.Replay = o.replay(run.Seed, f.Minimal)
+	if failure != nil {
+		return f, failure
+	}
+	if err := o.confirm(ctx, f); err != nil || f.Reproduced {
+		return f, err
+	}
+	// It has failed by chance with a part of the faults.
+	f.Minimal, f.Replay, f.Whole = nil, whole, false
+	return f, o.confirm(ctx, f)
+}
+
+// confirm runs the check with the faults of f.Replay.
+func (o *Options) confirm(ctx context.Context, f *Failure) error {
+	f.Confirmations, f.Confirmed = 0, 0
 	for range confirmations {
 		again, err := o.run(ctx, f.Replay)
 		if err != nil {
-			return f, err
+			return err
 		}
 		f.Confirmations++
 		if again.Err != nil {
 			f.Confirmed++
-			f.Shown = *again
+			f.Reproduced, f.Shown = true, *again
 		}
 	}
-	return f, failure
+	return nil
 }
 
 // withoutRetries removes faults that are needed only because the request that was repeated after them

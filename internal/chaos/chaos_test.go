@@ -3,10 +3,44 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/inject"
 )
+
+// repeatedUpdates are how many updates repeated sends.
+const repeatedUpdates = 4
+
+// losesAnswers is a plan that loses the answer to each update of repeated once.
+func losesAnswers() stator.FaultPlan {
+	return stator.FaultPlan{Consecutive: 1, Rules: []stator.FaultRule{{Fault: inject.LostAnswer, Operations: []string{"UpdateItem"}}}}
+}
+
+// repeated adds to numbers, and returns how many additions were executed twice, which is how many faults of
+// losesAnswers were injected.
+func repeated(ctx context.Context, url string) (n int, err error) {
+	p, err := newProgram(ctx, url, true)
+	if err != nil {
+		return 0, err
+	}
+	for i := range repeatedUpdates {
+		out, err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String(numbers), Key: numberKey(i), UpdateExpression: aws.String("ADD amount :one"), ReturnValues: types.ReturnValueUpdatedNew,
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}}})
+		if err != nil {
+			return 0, err
+		}
+		n += number(out.Attributes, "amount") - 1
+	}
+	return n, nil
+}
 
 // A check that does not use its server cannot be searched: it would pass with every seed.
 func TestCheckWithoutRequests(t *testing.T) {
@@ -38,5 +72,70 @@ func TestCheckThatHangs(t *testing.T) {
 	result, err := Search(t.Context(), o)
 	if err != nil || len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Err.Error(), "it has not ended after 2s") {
 		t.Errorf("the search returns %+v, %v", result, err)
+	}
+}
+
+// A check that has failed by chance with fewer faults is reported with all of them, which break it.
+func TestReductionByChance(t *testing.T) {
+	chance, single := true, false
+	o := Options{Plan: losesAnswers(), Seeds: 1, Check: func(ctx context.Context, url string, _ uint64) (string, error) {
+		n, err := repeated(ctx, url)
+		switch {
+		case err != nil:
+			return "", err
+		case n > 0 && n < repeatedUpdates && chance:
+			chance = false
+			return "by chance", errors.New("by chance")
+		case n == repeatedUpdates:
+			return "all", errors.New("all answers were lost")
+		}
+		single = single || n == 1
+		return "", nil
+	}}
+	result, err := Search(t.Context(), o)
+	if err != nil || len(result.Failures) != 1 {
+		t.Fatalf("the search returns %+v, %v", result, err)
+	}
+	f := &result.Failures[0]
+	if chance || !single {
+		t.Fatalf("the faults were not reduced by chance: %+v", f.Minimal)
+	}
+	if f.Minimal != nil || len(f.Replay.Rules) != repeatedUpdates || !f.Reproduced || f.Confirmed != 3 || f.Confirmations != 3 || f.Shown.Output != "all" || f.Whole {
+		t.Errorf("the faults are reduced to %+v of %+v, confirmed by %d of %d runs (%v), with the output %q; want none that is enough, and all confirmed", f.Minimal, f.Replay.Rules, f.Confirmed, f.Confirmations, f.Reproduced, f.Shown.Output)
+	}
+	replayed, err := Replay(t.Context(), Options{Plan: f.Replay, Check: o.Check})
+	if err != nil || len(replayed.Failures) != 1 || !replayed.Failures[0].Reproduced {
+		t.Errorf("the replay has the failures %+v, and error %v", replayed.Failures, err)
+	}
+}
+
+// A failure that never comes again is not reproduced, whatever it was reduced to.
+func TestFailureByChance(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fails int // runs with faults, from the first
+	}{
+		{"in the run of the seed", 1},
+		{"and when all faults were injected again", 2},
+		{"and with some of them", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			left := c.fails
+			o := Options{Plan: losesAnswers(), Seeds: 1, Check: func(ctx context.Context, url string, _ uint64) (string, error) {
+				n, err := repeated(ctx, url)
+				if err == nil && n > 0 && left > 0 {
+					left--
+					err = fmt.Errorf("by chance, with %d faults", n)
+				}
+				return "", err
+			}}
+			result, err := Search(t.Context(), o)
+			if err != nil || len(result.Failures) != 1 {
+				t.Fatalf("the search returns %+v, %v", result, err)
+			}
+			if f := &result.Failures[0]; f.Minimal != nil || f.Reproduced || f.Confirmed != 0 || len(f.Replay.Rules) != repeatedUpdates {
+				t.Errorf("the faults are reduced to %+v of %+v, reproduced: %v, confirmed by %d runs; want all of them, not reproduced", f.Minimal, f.Replay.Rules, f.Reproduced, f.Confirmed)
+			}
+		})
 	}
 }

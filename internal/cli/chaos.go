@@ -211,21 +211,24 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 	for i := range r.Failures {
 		failure := &r.Failures[i]
 		shown := &failure.Shown
+		if !failure.Reproduced {
+			shown = &failure.Run
+		}
 		switch {
 		case f.replay != "":
 			fmt.Fprintf(&b, "\nit fails with the faults of %s: %v\n\n", f.replay, failure.Err)
+		case failure.Confirmations > 0 && len(failure.Faults) == 0:
+			fmt.Fprintf(&b, "\nseed %d breaks it: %v\nNo fault was injected; without faults %d of %d further runs with this seed failed\n\n", failure.Seed, failure.Err, failure.Confirmed, failure.Confirmations)
+		case failure.Confirmations > 0 && failure.Minimal == nil:
+			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIts %d faults could not be reduced (%d runs): with all of them %d of %d further runs failed, and with\nfewer only by chance. It also depends on something else, such as time or the order of parallel requests:\n\n", failure.Seed, failure.Err,
+				len(failure.Faults), failure.Runs, failure.Confirmed, failure.Confirmations)
 		case failure.Minimal == nil:
-			shown = &failure.Run
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIt passed when the same %d faults were injected again: it also depends on something else, such as\ntime or the order of parallel requests. All of its faults:\n\n", failure.Seed, failure.Err, len(failure.Faults))
 		default:
 			fmt.Fprintf(&b, "\nseed %d breaks it: %v\n%d of %d faults are enough (%d runs%s); with them %d of %d runs failed\n\n", failure.Seed, failure.Err,
 				len(failure.Minimal), len(failure.Faults), failure.Runs, unlessWhole(failure), failure.Confirmed, failure.Confirmations)
 		}
-		faults := shown.Faults
-		if len(faults) == 0 { // it did not fail again
-			faults, shown = failure.Minimal, &failure.Run
-		}
-		if err := inject.WriteTimeline(&b, faults); err != nil {
+		if err := inject.WriteTimeline(&b, shown.Faults); err != nil {
 			return err
 		}
 		fmt.Fprintf(&b, "\nthe end of what the command said:\n%s\nrepeat with: stator chaos --check %s --replay %s\n", indented(shown.Output), quoted(f.check), files[i])
@@ -277,7 +280,7 @@ func (f *chaosFlags) printJSON(w io.Writer, r *chaos.Result, files []string) err
 	}{len(r.Controls), r.Identity, r.Tried, r.Injected, []jsonFailure{}}
 	for i := range r.Failures {
 		x := &r.Failures[i]
-		out.Failures = append(out.Failures, jsonFailure{x.Seed, x.Err.Error(), x.Minimal != nil, x.Minimal, x.Faults, x.Runs, x.Whole, x.Confirmed, x.Confirmations, files[i], x.Output})
+		out.Failures = append(out.Failures, jsonFailure{x.Seed, x.Err.Error(), x.Reproduced, x.Minimal, x.Faults, x.Runs, x.Whole, x.Confirmed, x.Confirmations, files[i], x.Output})
 	}
 	return json.NewEncoder(w).Encode(out)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/stator-db/stator"
+	"github.com/stator-db/stator/internal/chaos"
 	"github.com/stator-db/stator/internal/inject"
 )
 
@@ -119,12 +122,51 @@ func TestChaosWithoutCause(t *testing.T) {
 		{"it fails without faults", "echo no good; exit 3", "the check fails without faults, in 2 of 2 runs: the command ended with exit status 3"},
 		{"it fails without faults at times", "echo >> " + flaky + "; test $(wc -l < " + flaky + ") -ne 2", "but not always: it failed in 1 of 2 runs"},
 		{"it fails at a seed, but not again", "test $STATOR_SEED != 2 || { test -e " + flaky + "-2; was=$?; touch " + flaky + "-2; exit $was; }", "It passed when the same 0 faults were injected again"},
+		{"it fails at a seed", "test $STATOR_SEED != 2", "No fault was injected; without faults 3 of 3 further runs with this seed failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check := sendsRequests() + " && { " + c.check + "\n}"
 			code, stdout, stderr := runCLI("chaos", "--check", check, "--seeds", "3", "--max-runs", "1")
 			if code != exitFailed || !strings.Contains(stdout+stderr, c.want) {
 				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, exitFailed, stdout, stderr, c.want)
+			}
+		})
+	}
+}
+
+// What is said of a failure is what was seen: faults are enough only if the command has failed with them.
+func TestChaosReport(t *testing.T) {
+	faults := []stator.InjectedFault{{Number: 1, Fault: inject.LostAnswer, Operation: "PutItem", Key: "first"}, {Number: 2, Fault: inject.StaleRead, Operation: "GetItem", Key: "second"}}
+	broken := chaos.Run{Seed: 7, Faults: faults, Injected: 2, Output: "the seed", Err: errors.New("broken")}
+	again := broken
+	again.Output, again.Faults = "again", faults[:1]
+	for _, c := range []struct {
+		name         string
+		failure      chaos.Failure
+		says, output string
+		reproduced   bool
+	}{
+		{"reduced", chaos.Failure{Run: broken, Minimal: faults[:1], Runs: 9, Whole: true, Confirmed: 2, Confirmations: 3, Reproduced: true, Shown: again},
+			"1 of 2 faults are enough (9 runs); with them 2 of 3 runs failed", "again", true},
+		{"not reduced", chaos.Failure{Run: broken, Runs: 9, Confirmed: 2, Confirmations: 3, Reproduced: true, Shown: again},
+			"Its 2 faults could not be reduced (9 runs): with all of them 2 of 3 further runs failed", "again", true},
+		{"not reduced, and it never failed again", chaos.Failure{Run: broken, Runs: 9, Confirmations: 3},
+			"Its 2 faults could not be reduced (9 runs): with all of them 0 of 3 further runs failed", "the seed", false},
+		{"not the same again", chaos.Failure{Run: broken, Runs: 3, Whole: true},
+			"It passed when the same 2 faults were injected again", "the seed", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, result := chaosFlags{check: "true"}, &chaos.Result{Tried: 7, Injected: 2, Failures: []chaos.Failure{c.failure}}
+			var text, encoded bytes.Buffer
+			if err := errors.Join(f.print(&text, result, []string{"file"}), f.printJSON(&encoded, result, []string{"file"})); err != nil {
+				t.Fatal(err)
+			}
+			said := text.String()
+			if !strings.Contains(said, c.says) || strings.Contains(said, "are enough") != (c.failure.Minimal != nil) || !strings.Contains(said, "\n    "+c.output+"\n") || !strings.Contains(said, "  first ") {
+				t.Errorf("the text is %s, want %q, and the output %q", said, c.says, c.output)
+			}
+			if want := fmt.Sprintf(`"reproduced":%v,`, c.reproduced); !strings.Contains(encoded.String(), want) {
+				t.Errorf("the JSON is %s, want %s", encoded.String(), want)
 			}
 		})
 	}
