@@ -62,11 +62,12 @@ type Failure struct {
 	Run
 
 	// Minimal is a smallest part of the injected faults with which the check fails. It is
-	// nil if they could not be reduced: then the check depends on more than the faults.
-	Minimal []stator.InjectedFault
-	Replay  stator.FaultPlan // injects Minimal, or else all of the faults
-	Runs    int              // that it took
-	Whole   bool             // Minimal was reduced as far as possible, within MaxRuns
+	// nil if they could not be reduced: then the check depends on more than the faults, or it is Interrupted.
+	Minimal     []stator.InjectedFault
+	Replay      stator.FaultPlan // injects Minimal, or else all of the faults
+	Runs        int              // that it took
+	Interrupted bool             // the search ended before the faults were reduced
+	Whole       bool             // Minimal was reduced as far as possible, within MaxRuns
 
 	// Confirmed says in how many of Confirmations runs the check fails with the faults of Replay, and
 	// Reproduced whether it does in any. There are none if it has passed when all were injected again at first.
@@ -90,7 +91,8 @@ var ErrControl = errors.New("the check fails without faults")
 // ErrNoRequests is returned when the check does not use its server, so that faults cannot break it.
 var ErrNoRequests = errors.New("no run without faults sent its server a request that can get a fault")
 
-// Search runs the check without faults first, and then with those of each seed.
+// Search runs the check without faults first, and then with those of each seed. With an error, the result has what
+// was found before it.
 func Search(ctx context.Context, o Options) (*Result, error) {
 	o.First, o.Controls, o.Parallel = cmp.Or(o.First, 1), cmp.Or(o.Controls, 2), cmp.Or(o.Parallel, 1)
 	o.Timeout, o.MaxRuns, o.Failures = cmp.Or(o.Timeout, 2*time.Minute), cmp.Or(o.MaxRuns, 200), cmp.Or(o.Failures, 1)
@@ -100,21 +102,21 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 	}
 	o.Plan.Identity = result.Identity
 	failed, err := o.seeds(ctx, result)
-	if err != nil {
-		return result, err
-	}
 	for _, run := range failed {
-		f, err := o.minimize(ctx, run)
-		if err != nil {
-			return result, err
+		f := &Failure{Run: *run, Replay: o.replay(run.Seed, run.Faults), Interrupted: true}
+		if err == nil {
+			var reduced *Failure
+			if reduced, err = o.minimize(ctx, run); err == nil {
+				f = reduced
+			}
 		}
 		result.Failures = append(result.Failures, *f)
 	}
-	return result, nil
+	return result, err
 }
 
 // Replay runs the check without faults first, and then with those of a plan that Failure.Replay
-// is, as often as there are seeds.
+// is, as often as there are seeds. With an error, the result has what was found before it.
 func Replay(ctx context.Context, o Options) (*Result, error) {
 	o.Controls, o.Timeout = cmp.Or(o.Controls, 1), cmp.Or(o.Timeout, 2*time.Minute)
 	o.Identity = cmp.Or(o.Plan.Identity, inject.IdentityKey)

@@ -139,3 +139,48 @@ func TestFailureByChance(t *testing.T) {
 		})
 	}
 }
+
+// A search that is cancelled while it reduces faults returns all failures that it has found, with all of their faults.
+func TestCancelledReduction(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		runs    int // with faults, before the search is cancelled
+		reduced int // failures
+		found   int
+	}{
+		{"in the search of seeds", 1, 0, 1},
+		{"before the first is reduced", 3, 0, 3},
+		{"while the first is reduced", 4, 0, 3},
+		{"while the first is confirmed", 6, 0, 3},
+		{"while the second is reduced", 10, 1, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			left := c.runs
+			result, err := Search(ctx, Options{Plan: losesAnswers(), Seeds: 3, Failures: 3, Check: func(ctx context.Context, url string, seed uint64) (string, error) {
+				if left == 0 && seed > 0 {
+					cancel()
+				}
+				n, err := repeated(ctx, url)
+				if err == nil && n > 0 {
+					left--
+					err = errors.New("an answer was lost")
+				}
+				return "", err
+			}})
+			if !errors.Is(err, context.Canceled) || len(result.Failures) != c.found {
+				t.Fatalf("the search returns %d failures, %v; want %d, and that it was cancelled", len(result.Failures), err, c.found)
+			}
+			for i := range result.Failures {
+				f, rules := &result.Failures[i], repeatedUpdates
+				if i < c.reduced {
+					rules = 1
+				}
+				if f.Seed != uint64(i+1) || f.Err == nil || len(f.Faults) != repeatedUpdates || len(f.Replay.Rules) != rules || f.Interrupted != (i >= c.reduced) || (f.Minimal == nil) != f.Interrupted {
+					t.Errorf("failure %d of seed %d was reduced to %+v and %d rules, interrupted: %v", i, f.Seed, f.Minimal, len(f.Replay.Rules), f.Interrupted)
+				}
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,22 +150,22 @@ func (f *chaosFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("cannot search: %w\n        %s", err, `the URL of the server is in AWS_ENDPOINT_URL: name another variable that the command reads with --endpoint-env
         tests that start a stator of their own cannot be searched`)
 	}
-	if err != nil {
+	if err != nil && len(result.Failures) == 0 {
 		return fmt.Errorf("cannot search: %w", err)
+	}
+	if err != nil { // what was found may have taken hours
+		err = fmt.Errorf("cannot complete the search: %w", err)
 	}
 	var files []string
 	for i := range result.Failures {
-		file, err := f.write(&result.Failures[i], i)
-		if err != nil {
-			return err
-		}
-		files = append(files, file)
+		file, writeErr := f.write(&result.Failures[i], i)
+		files, err = append(files, file), cmp.Or(err, writeErr)
 	}
+	report := f.print
 	if f.json {
-		err = f.printJSON(cmd.OutOrStdout(), result, files)
-	} else {
-		err = f.print(cmd.OutOrStdout(), result, files)
+		report = f.printJSON
 	}
+	err = cmp.Or(err, report(cmd.OutOrStdout(), result, files))
 	switch {
 	case err != nil:
 		return err
@@ -184,7 +185,7 @@ func (f *chaosFlags) nothingInjected(r *chaos.Result) error {
 	return fmt.Errorf("no fault was injected in %d runs: nothing was tested\n        try more seeds, or faults for the requests of the command with --faults", r.Tried)
 }
 
-// write writes the faults of a failure to a file, and returns its name.
+// write writes the faults of a failure to a file, and returns its name, which is empty with an error.
 func (f *chaosFlags) write(failure *chaos.Failure, i int) (file string, err error) {
 	if f.replay != "" {
 		return f.replay, nil
@@ -200,7 +201,7 @@ func (f *chaosFlags) write(failure *chaos.Failure, i int) (file string, err erro
 	return file, nil
 }
 
-// print prints a result for people.
+// print prints a result for people, with the files that have the faults of its failures.
 func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "without faults  %d of %d runs passed, requests are counted by %s\n", len(r.Controls), len(r.Controls), r.Identity)
@@ -217,6 +218,8 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 		switch {
 		case f.replay != "":
 			fmt.Fprintf(&b, "\nit fails with the faults of %s: %v\n\n", f.replay, failure.Err)
+		case failure.Interrupted:
+			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nThe search ended before its %d faults were reduced. All of them:\n\n", failure.Seed, failure.Err, len(failure.Faults))
 		case failure.Confirmations > 0 && len(failure.Faults) == 0:
 			fmt.Fprintf(&b, "\nseed %d breaks it: %v\nNo fault was injected; without faults %d of %d further runs with this seed failed\n\n", failure.Seed, failure.Err, failure.Confirmed, failure.Confirmations)
 		case failure.Confirmations > 0 && failure.Minimal == nil:
@@ -231,7 +234,10 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 		if err := inject.WriteTimeline(&b, shown.Faults); err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "\nthe end of what the command said:\n%s\nrepeat with: stator chaos --check %s --replay %s\n", indented(shown.Output), quoted(f.check), files[i])
+		fmt.Fprintf(&b, "\nthe end of what the command said:\n%s", indented(shown.Output))
+		if files[i] != "" {
+			fmt.Fprintf(&b, "\nrepeat with: stator chaos --check %s --replay %s\n", quoted(f.check), files[i])
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -262,6 +268,7 @@ func (f *chaosFlags) printJSON(w io.Writer, r *chaos.Result, files []string) err
 		Seed          uint64                 `json:"seed"`
 		Error         string                 `json:"error"`
 		Reproduced    bool                   `json:"reproduced"`
+		Interrupted   bool                   `json:"interrupted"`
 		Minimal       []stator.InjectedFault `json:"minimal"`
 		Injected      []stator.InjectedFault `json:"injected"`
 		Runs          int                    `json:"runs"`
@@ -280,7 +287,7 @@ func (f *chaosFlags) printJSON(w io.Writer, r *chaos.Result, files []string) err
 	}{len(r.Controls), r.Identity, r.Tried, r.Injected, []jsonFailure{}}
 	for i := range r.Failures {
 		x := &r.Failures[i]
-		out.Failures = append(out.Failures, jsonFailure{x.Seed, x.Err.Error(), x.Reproduced, x.Minimal, x.Faults, x.Runs, x.Whole, x.Confirmed, x.Confirmations, files[i], x.Output})
+		out.Failures = append(out.Failures, jsonFailure{x.Seed, x.Err.Error(), x.Reproduced, x.Interrupted, x.Minimal, x.Faults, x.Runs, x.Whole, x.Confirmed, x.Confirmations, files[i], x.Output})
 	}
 	return json.NewEncoder(w).Encode(out)
 }

@@ -152,6 +152,8 @@ func TestChaosReport(t *testing.T) {
 			"Its 2 faults could not be reduced (9 runs): with all of them 2 of 3 further runs failed", "again", true},
 		{"not reduced, and it never failed again", chaos.Failure{Run: broken, Runs: 9, Confirmations: 3},
 			"Its 2 faults could not be reduced (9 runs): with all of them 0 of 3 further runs failed", "the seed", false},
+		{"interrupted", chaos.Failure{Run: broken, Interrupted: true},
+			"The search ended before its 2 faults were reduced", "the seed", false},
 		{"not the same again", chaos.Failure{Run: broken, Runs: 3, Whole: true},
 			"It passed when the same 2 faults were injected again", "the seed", false},
 	} {
@@ -165,10 +167,39 @@ func TestChaosReport(t *testing.T) {
 			if !strings.Contains(said, c.says) || strings.Contains(said, "are enough") != (c.failure.Minimal != nil) || !strings.Contains(said, "\n    "+c.output+"\n") || !strings.Contains(said, "  first ") {
 				t.Errorf("the text is %s, want %q, and the output %q", said, c.says, c.output)
 			}
-			if want := fmt.Sprintf(`"reproduced":%v,`, c.reproduced); !strings.Contains(encoded.String(), want) {
+			if want := fmt.Sprintf(`"reproduced":%v,"interrupted":%v,`, c.reproduced, c.failure.Interrupted); !strings.Contains(encoded.String(), want) {
 				t.Errorf("the JSON is %s, want %s", encoded.String(), want)
 			}
 		})
+	}
+}
+
+// A search that is interrupted, or cannot write a file, prints the failures that it has found before it ends.
+func TestChaosEndsEarly(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("the command sends a signal of POSIX")
+	}
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		name, check    string
+		args           []string
+		stdout, stderr string
+	}{
+		{"interrupted", "{ test $STATOR_SEED = 0 || { echo >>runs; test $(wc -l <runs) -lt 4 || { kill -INT $PPID; sleep 1000; }; false; }; }", []string{"--failures", "3"},
+			"3 of 3 runs failed, 12 faults injected\n\nseed 1 has broken it: the command ended with exit status 1\nThe search ended before its 4 faults were reduced", "cannot complete the search: context canceled"},
+		{"it cannot write", "test $STATOR_SEED = 0", []string{"--out", filepath.Join("no", "such", "folder")}, "1 of 4 faults are enough", "cannot write the faults"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runCLI(append([]string{"chaos", "--check", sendsRequests() + " && " + c.check, "--seeds", "3", "--faults", faultsOfLists(t)}, c.args...)...)
+			if code != exitFailed || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s, and %s", code, exitFailed, stdout, stderr, c.stdout, c.stderr)
+			}
+		})
+	}
+	for _, name := range []string{"stator-chaos-1.yaml", "stator-chaos-2.yaml", "stator-chaos-3.yaml"} {
+		if text, err := os.ReadFile(name); err != nil || strings.Count(string(text), "latency") != 4 {
+			t.Errorf("the file of an interrupted failure is %s, %v", text, err)
+		}
 	}
 }
 
