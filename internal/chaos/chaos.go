@@ -37,7 +37,8 @@ type Options struct {
 	Failures int           // the search ends after so many failed seeds; defaults to 1
 
 	// Identity is how requests are counted: inject.IdentityKey, inject.IdentityOperation, or
-	// empty to use the former if the control runs send requests for the same keys.
+	// empty for that of Plan. If this is empty too, a search uses the former if the control
+	// runs send requests for the same keys. A replay has that of Plan, on which the ids of requests depend.
 	Identity string
 
 	// Progress, if set, is called after each run.
@@ -96,6 +97,7 @@ var ErrNoRequests = errors.New("no run without faults sent its server a request 
 func Search(ctx context.Context, o Options) (*Result, error) {
 	o.First, o.Controls, o.Parallel = cmp.Or(o.First, 1), cmp.Or(o.Controls, 2), cmp.Or(o.Parallel, 1)
 	o.Timeout, o.MaxRuns, o.Failures = cmp.Or(o.Timeout, 2*time.Minute), cmp.Or(o.MaxRuns, 200), cmp.Or(o.Failures, 1)
+	o.Identity = cmp.Or(o.Identity, o.Plan.Identity)
 	result := new(Result)
 	if err := o.control(ctx, result); err != nil {
 		return result, err

@@ -184,3 +184,31 @@ func TestCancelledReduction(t *testing.T) {
 		})
 	}
 }
+
+// Requests are counted as the options say, or else the plan, or else as the runs without faults suggest.
+func TestIdentityOfRequests(t *testing.T) {
+	for _, c := range []struct {
+		name, option, plan, want string
+	}{
+		{"the option", inject.IdentityOperation, "", inject.IdentityOperation},
+		{"the option before the plan", inject.IdentityKey, inject.IdentityOperation, inject.IdentityKey},
+		{"the plan", "", inject.IdentityOperation, inject.IdentityOperation},
+		{"neither, with the same keys in each run", "", "", inject.IdentityKey},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plan := losesAnswers()
+			plan.Identity = c.plan
+			failing := func(ctx context.Context, url string, _ uint64) (string, error) {
+				n, err := repeated(ctx, url)
+				if err == nil && n > 0 {
+					err = errors.New("an answer was lost")
+				}
+				return "", err
+			}
+			result, err := Search(t.Context(), Options{Plan: plan, Identity: c.option, Seeds: 1, MaxRuns: 1, Check: failing})
+			if err != nil || len(result.Failures) != 1 || result.Identity != c.want || result.Failures[0].Replay.Identity != c.want {
+				t.Errorf("the search returns %+v, %v; want requests that are counted by %s", result, err, c.want)
+			}
+		})
+	}
+}

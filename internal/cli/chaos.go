@@ -77,7 +77,7 @@ stator of their own send none.
 	flags.IntVar(&f.failures, "failures", 1, "end after so many seeds that break the command")
 	flags.IntVar(&f.maxRuns, "max-runs", 200, "runs to minimize the faults of one seed")
 	durationVar(cmd, &f.timeout, "timeout", 2*time.Minute, "how long one run may take; it has failed then")
-	flags.StringVar(&f.identity, "identity", "auto", "count requests by key or by operation; auto is by key if the runs without faults have the same keys")
+	flags.StringVar(&f.identity, "identity", "auto", "count requests by key or by operation; auto is what the file of faults has as identity, or else by key if the runs without faults have the same keys")
 	flags.StringArrayVar(&f.endpointEnv, "endpoint-env", nil, "further environment variable with the URL of the server; can be repeated")
 	flags.StringVar(&f.out, "out", "", "file to write the smallest set of faults to; defaults to stator-chaos-SEED.yaml")
 	flags.BoolVar(&f.printFaults, "print-faults", false, "print the faults that are tried without --faults")
@@ -92,6 +92,8 @@ func (f *chaosFlags) options(cmd *cobra.Command) (o chaos.Options, err error) {
 		return o, usageError{errors.New("--check must be a command, such as 'go test -count=1 ./...'")}
 	case f.replay != "" && f.faults != "":
 		return o, usageError{errors.New("--replay and --faults cannot be combined")}
+	case f.replay != "" && cmd.Flags().Changed("identity"):
+		return o, usageError{errors.New("--replay and --identity cannot be combined: the file has requests by ids that depend on its identity")}
 	case f.seeds < 1 || f.controls < 1 || f.parallel < 1 || f.failures < 1 || f.maxRuns < 1:
 		return o, usageError{errors.New("--seeds, --controls, --parallel, --failures and --max-runs must be at least 1")}
 	case f.parallel > maxParallelRuns:

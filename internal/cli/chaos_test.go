@@ -242,6 +242,8 @@ func TestChaosUsage(t *testing.T) {
 		{[]string{"chaos", "--check", "true", "--seeds", "0"}, "must be at least 1"},
 		{[]string{"chaos", "--check", "true", "--parallel", "65"}, "at most 64"},
 		{[]string{"chaos", "--check", "true", "--identity", "x"}, "auto, key or operation"},
+		{[]string{"chaos", "--check", "true", "--identity", "operation", "--replay", file}, "--replay and --identity cannot be combined"},
+		{[]string{"chaos", "--check", "true", "--identity", "auto", "--replay", file}, "--replay and --identity cannot be combined"},
 		{[]string{"chaos", "--check", "true", "--faults", file}, file + ":2:12: fault \"nothing\""},
 		{[]string{"serve", "--in-memory", "--faults", file}, file + ":2:12: fault \"nothing\""},
 		{[]string{"serve", "--in-memory", "--fault-seed", "3"}, "--fault-seed requires --faults"},
