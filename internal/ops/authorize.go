@@ -118,27 +118,29 @@ func (s *Service) resourcePolicy(p *permission) *policy.Document {
 	if p.table == "" {
 		return nil
 	}
-	t := s.definitionOf(p.table)
+	t := s.definitionOf(p)
 	if t == nil {
 		return nil
 	}
-	label := ""
-	if p.stream {
-		label = p.resource[strings.LastIndexByte(p.resource, '/')+1:]
-	}
-	stored, ok := t.Policies[label]
+	stored, ok := t.Policies[p.label()]
 	if !ok || stored.Document == "" {
 		return nil
 	}
 	return s.documents.parse(stored.Document)
 }
 
-// definitionOf returns a table that exists in any state; nil if there is none.
-func (s *Service) definitionOf(table string) *schema.Table {
-	if t, err := s.DB.Table(table); err == nil {
+// definitionOf returns the table that a permission's resource belongs to, in any state; nil if there is
+// none. The table of a stream may be deleted, and another one may have its name.
+func (s *Service) definitionOf(p *permission) *schema.Table {
+	if p.stream {
+		if found, ok := s.DB.Stream(p.table, p.label()); ok {
+			return found.Table
+		}
+	}
+	if t, err := s.DB.Table(p.table); err == nil {
 		return t
 	}
-	if t, err := s.DB.Describe(table); err == nil {
+	if t, err := s.DB.Describe(p.table); err == nil {
 		return t.Table
 	}
 	return nil
@@ -256,7 +258,7 @@ func (v *conditionValues) eachTag(each func(key, value string)) {
 	if v.permission.table == "" {
 		return
 	}
-	if t := v.service.definitionOf(v.permission.table); t != nil {
+	if t := v.service.definitionOf(v.permission); t != nil {
 		for _, tag := range t.Tags {
 			each(tag.Key, tag.Value)
 		}

@@ -26,6 +26,14 @@ type permission struct {
 	details func() (details, error)
 }
 
+// label returns the label of the stream; empty for another resource.
+func (p *permission) label() string {
+	if !p.stream {
+		return ""
+	}
+	return p.resource[strings.LastIndexByte(p.resource, '/')+1:]
+}
+
 // details are the values of condition keys: those with one value, and those with
 // several. A key without values is absent.
 type details struct {
