@@ -106,14 +106,14 @@ func (s *Service) policyTarget(ctx context.Context, arn string) (of policyTarget
 	return policyTarget{arn, table, label}, nil
 }
 
-// find returns the table of the target.
+// find returns the table of the target. A stream of a deleted table is not of the table that has its name.
 func (of policyTarget) find(s *Service) (*schema.Table, error) {
 	t, err := s.tableWithTags(of.table, of.arn)
 	if err != nil {
 		return nil, err
 	}
 	if of.label != "" {
-		if _, ok := s.DB.Stream(of.table, of.label); !ok {
+		if found, ok := s.DB.Stream(of.table, of.label); !ok || found.Table.ID != t.ID {
 			return nil, apierror.NotFound("Requested resource not found: ResourceArn: %s not found", of.arn)
 		}
 	}

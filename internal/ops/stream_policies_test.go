@@ -3,6 +3,7 @@ package ops
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stator-db/stator/internal/protocol/principals"
@@ -112,4 +113,24 @@ func TestTagsOfDroppedStream(t *testing.T) {
 		a.denied("DescribeStream", describe)
 	}
 	a.allowed("DescribeStream", `{"StreamArn":"`+stream+`"}`)
+}
+
+// A table does not keep policies for streams of a deleted table of its name: they would not decide.
+func TestPolicyOfOthersStream(t *testing.T) {
+	a := newAccessTest(t, `{"Effect":"Allow","Action":"dynamodb:*","Resource":"*"}`)
+	const nothing = `{"Version":"2012-10-17","Statement":{"Effect":"Deny","Principal":"*","Action":"dynamodb:GetRecords","Resource":"*"}}`
+	text, _ := json.Marshal(nothing)
+	old := a.teamTable("a")
+	for _, next := range []string{"", "b"} {
+		if next == "" {
+			a.deleteTeam("")
+		} else {
+			a.teamTable(next)
+		}
+		for operation, more := range map[string]string{"PutResourcePolicy": `,"Policy":` + string(text), "GetResourcePolicy": "", "DeleteResourcePolicy": ""} {
+			if reply, err := a.try(operation, `{"ResourceArn":"`+old+`"`+more+`}`); err == nil || !strings.Contains(reply, "ResourceNotFoundException") {
+				t.Errorf("%s on the stream of a deleted table: %s", operation, reply)
+			}
+		}
+	}
 }
