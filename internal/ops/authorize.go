@@ -162,7 +162,7 @@ func (d *parsedDocuments) parse(text string) *policy.Document {
 	if found, ok := d.byText[text]; ok {
 		return found
 	}
-	parsed, err := policy.Parse(policy.Resource, []byte(text))
+	parsed, err := policy.ParseStored(policy.Resource, []byte(text))
 	if err != nil {
 		parsed = denyAll()
 	}

@@ -218,6 +218,28 @@ func TestTablePolicyAndBackups(t *testing.T) {
 	}
 }
 
+// A policy that was accepted decides, also when its stored form is larger than a policy may be that is
+// sent: account ids are stored as ARNs.
+func TestStoredPolicyIsLarger(t *testing.T) {
+	const n = 700
+	accounts := make([]string, n)
+	for i := range accounts {
+		accounts[i] = fmt.Sprintf(`"%012d"`, 100_000_000_000+i)
+	}
+	document := `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"AWS":[` + strings.Join(accounts, ",") + `]},"Action":"dynamodb:GetItem","Resource":"*"}}`
+	text, _ := json.Marshal(document)
+	a := newAccessTest(t, `{"Effect":"Allow","Action":"*","Resource":"*"}`)
+	const arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Mine"
+	a.allowed("PutResourcePolicy", `{"ResourceArn":"`+arn+`","Policy":`+string(text)+`}`)
+	if stored := a.allowed("GetResourcePolicy", `{"ResourceArn":"`+arn+`"}`); len(stored) <= policy.MaxResourceBytes {
+		t.Fatalf("the stored policy has %d bytes only", len(stored))
+	}
+	a.allowed("CreateTable", `{"TableName":"Made","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"ResourcePolicy":`+string(text)+`}`)
+	for _, table := range []string{"Mine", "Made"} {
+		a.allowed("GetItem", `{"TableName":"`+table+`","Key":{"pk":{"S":"a"}}}`)
+	}
+}
+
 // A request that could not be decoded is written down without a panic.
 func TestAuditOfMalformedRequests(t *testing.T) {
 	tt := newTableTest(t, 0)

@@ -6,15 +6,28 @@ import (
 	"strings"
 )
 
-// Limits of documents.
+// Limits of documents that are sent.
 const (
 	MaxResourceBytes = 20480 // of a resource policy, white space included
 	MaxBytes         = 65536 // of any other document
 	maxFaults        = 20
 )
 
-// Parse reads a document. The error is a *SyntaxError.
+// Parse reads a document that is sent. The error is a *SyntaxError.
 func Parse(kind Kind, text []byte) (*Document, error) {
+	limit := MaxBytes
+	if kind == Resource {
+		limit = MaxResourceBytes
+	}
+	if len(text) > limit {
+		return nil, &SyntaxError{[]*Fault{{Position: Position{1, 1}, Code: FaultSize, Message: fmt.Sprintf("the document has %d bytes, but may have %d", len(text), limit)}}}
+	}
+	return ParseStored(kind, text)
+}
+
+// ParseStored reads a document whose text was parsed before, as it was sent or in its canonical form.
+// The latter has no limit: it may be larger, since account ids become ARNs.
+func ParseStored(kind Kind, text []byte) (*Document, error) {
 	p := &documentParser{text: text, doc: &Document{Kind: kind, Version: Version2008}}
 	p.document()
 	if len(p.faults) > 0 {
@@ -75,14 +88,6 @@ func (p *documentParser) missing(at Position, field string) {
 }
 
 func (p *documentParser) document() {
-	limit := MaxBytes
-	if p.doc.Kind == Resource {
-		limit = MaxResourceBytes
-	}
-	if len(p.text) > limit {
-		p.fault(Position{1, 1}, FaultSize, "the document has %d bytes, but may have %d", len(p.text), limit)
-		return
-	}
 	root, at, fault := readJSON(p.text)
 	if fault != "" {
 		p.fault(at, FaultJSON, "%s", fault)
