@@ -133,6 +133,7 @@ func TestReturnedOnFailure(t *testing.T) {
 		a.denied("UpdateItem", `{"TableName":"Mine","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET c = pk","ConditionExpression":"attribute_exists(x)","ReturnValues":`+returned+`,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`)
 	}
 	a.denied("ExecuteStatement", `{"Statement":"UPDATE Mine SET c=1 WHERE pk='a' RETURNING MODIFIED NEW *","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`)
+	a.denied("ExecuteTransaction", `{"TransactStatements":[{"Statement":"EXISTS(SELECT pk FROM Mine WHERE pk='a' AND x=1)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}]}`)
 }
 
 // A statement that does not choose all parts of a partition key reads the whole index.

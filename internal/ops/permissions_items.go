@@ -468,6 +468,9 @@ func (d *details) statement(t *schema.Table, st partiql.Statement, onFailure *st
 		d.selects(t, st)
 	case *partiql.Exists:
 		d.selects(t, st.Select)
+		if isSet(onFailure, "ALL_OLD") { // then the item is returned, and not what is selected of it
+			d.one[selected], d.one[returnValues] = "ALL_ATTRIBUTES", "ALL_OLD"
+		}
 	case *partiql.Insert:
 		d.keyed(t, st.Item)
 		d.one[returnValues] = mostReturned("NONE", onFailure)

@@ -209,6 +209,8 @@ func TestPermissionDetails(t *testing.T) {
 		{"ExecuteStatement", `{"Statement":"SELECT a, b.c FROM Orders WHERE pk IN [1, 2] AND x = 3"}`, "Attributes=pk,x,a,b FirstPartitionKeyValues=1,2 FullTableScan=false LeadingKeys=1,2 ReturnConsumedCapacity=NONE Select=SPECIFIC_ATTRIBUTES"},
 		{"ExecuteStatement", `{"Statement":"SELECT * FROM Orders WHERE pk > 1"}`, "Attributes=pk FullTableScan=true ReturnConsumedCapacity=NONE Select=ALL_ATTRIBUTES"},
 		{"ExecuteStatement", `{"Statement":"UPDATE Orders SET a=1 WHERE pk=? AND sk=? RETURNING MODIFIED NEW *","Parameters":[{"N":"4"},{"B":"AA=="}]}`, "Attributes=pk,sk,a FirstPartitionKeyValues=4 LeadingKeys=4 ReturnConsumedCapacity=NONE ReturnValues=UPDATED_NEW"},
+		{"ExecuteTransaction", `{"TransactStatements":[{"Statement":"EXISTS(SELECT a FROM Orders WHERE pk=4 AND sk=? AND b=1)","Parameters":[{"B":"AA=="}]}]}`, "Attributes=pk,sk,b,a EnclosingOperation=ExecuteTransaction FirstPartitionKeyValues=4 FullTableScan=false LeadingKeys=4 ReturnConsumedCapacity=NONE Select=SPECIFIC_ATTRIBUTES"},
+		{"ExecuteTransaction", `{"TransactStatements":[{"Statement":"EXISTS(SELECT a FROM Orders WHERE pk=4 AND sk=? AND b=1)","Parameters":[{"B":"AA=="}],"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}]}`, "Attributes=pk,sk,b,a EnclosingOperation=ExecuteTransaction FirstPartitionKeyValues=4 FullTableScan=false LeadingKeys=4 ReturnConsumedCapacity=NONE ReturnValues=ALL_OLD Select=ALL_ATTRIBUTES"},
 		{"CreateTable", `{"TableName":"Other","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"Tags":[{"Key":"team","Value":"blue"}]}`, "RequestTag/team=blue TagKeys=team"},
 	} {
 		request, err := Read(c.operation, []byte(c.body))
