@@ -140,8 +140,19 @@ func (s *Service) getOne(ctx context.Context, g db.Get, key item.Item) (it item.
 		read.Cancel()
 		return nil, false, err
 	}
+	if faultChangedRead(ctx) {
+		read.Cancel()
+		return it, false, nil
+	}
 	read.Item(it)
 	return it, false, nil
+}
+
+// faultChangedRead reports whether an injected fault has changed what the request has read. That is for
+// this request only, so it is not cached.
+func faultChangedRead(ctx context.Context) bool {
+	f := faultsOf(ctx)
+	return f != nil && f.changedRead
 }
 
 // getWithin reads items as DB.GetWithin does, those that are cached from the cache if the request goes
@@ -179,6 +190,9 @@ func (s *Service) getWithin(ctx context.Context, g db.Get, maxBytes int, keys []
 	read, err := s.DB.GetWithin(ctx, g, maxBytes, b.missed...)
 	if err != nil {
 		return nil, nil, err
+	}
+	if faultChangedRead(ctx) {
+		b.cancel()
 	}
 	return b.merge(read), b.hits, nil
 }
@@ -269,7 +283,7 @@ func (s *Service) readRange(ctx context.Context, r *reading) (p db.Page, hit boo
 		}
 		return r.add(shown)
 	}
-	if p, err = s.DB.Range(ctx, plan); err != nil || result == nil {
+	if p, err = s.DB.Range(ctx, plan); err != nil || result == nil || faultChangedRead(ctx) {
 		read.Cancel()
 		return p, false, err
 	}

@@ -28,6 +28,8 @@ type faultsOfRequest struct {
 	*inject.Decision
 	parts int // of a batch or transaction
 	reads int // that were admitted
+
+	changedRead bool // what was read is not what the table has
 }
 
 // doWithFaults executes a request with the faults that are injected into it. A request that is
@@ -157,6 +159,7 @@ func (f *faultsOfRequest) Lag(x *schema.Index) time.Duration {
 
 // Lagged records that a read has returned what is old.
 func (f *faultsOfRequest) Lagged(x *schema.Index, lag time.Duration) {
+	f.changedRead = true
 	f.Note(lagOf(x), "as of "+lag.String()+" ago")
 }
 
@@ -180,6 +183,7 @@ func (f *faultsOfRequest) PageItems() int {
 
 // PageEnded records that a page has ended early.
 func (f *faultsOfRequest) PageEnded(items int) {
+	f.changedRead = true
 	f.Note(inject.ShortPage, fmt.Sprintf("after %d read", items))
 }
 
