@@ -82,7 +82,7 @@ func (s *Service) administers(ctx context.Context) access.Administers {
 			return true
 		}
 		for _, action := range administerActions {
-			if Permitted(&as, action, s.DB.Now()) != nil {
+			if Permitted(&as, s.account, action, s.DB.Now()) != nil {
 				return false
 			}
 		}

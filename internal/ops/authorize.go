@@ -55,11 +55,11 @@ func (s *Service) permit(ctx context.Context, c *Caller, p *permission) error {
 	return apierror.AccessDenied("%s", message)
 }
 
-// Permitted checks that a caller may do something that is not done to a resource, on a server
-// without a database.
-func Permitted(c *Caller, action string, now time.Time) error {
+// Permitted checks that a caller may do something that is not done to a resource, on a server of
+// an account without a database.
+func Permitted(c *Caller, account, action string, now time.Time) error {
 	p := &permission{action: action, resource: "*"}
-	request := policy.Request{Principal: c.Identity.Principal, Action: action, Resource: "*",
+	request := policy.Request{Principal: c.Identity.Principal, Action: action, Resource: "*", ResourceAccount: account,
 		Context: &conditionValues{caller: c, permission: p, region: c.Region, now: now}}
 	if verdict := c.Identity.Policies.Evaluate(&request); !verdict.Allowed() {
 		return apierror.AccessDenied("%s", policy.Refusal(&request, verdict))

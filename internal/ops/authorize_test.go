@@ -258,3 +258,29 @@ func TestAuditOfMalformedRequests(t *testing.T) {
 func withOtherOwner(tags []schema.Tag) ([]schema.Tag, error) {
 	return append(tags, schema.Tag{Key: "OWNER", Value: "Mine"}), nil
 }
+
+// An identity of another account is permitted nothing that is not done to a resource, whatever its
+// policies: no resource allows it.
+func TestPermittedByOtherAccounts(t *testing.T) {
+	a := newAccessTest(t, `{"Effect":"Allow","Action":"stator:*","Resource":"*"}`)
+	for arn, want := range map[string]bool{
+		"arn:aws:iam::000000000000:user/me": true, "arn:aws:iam::000000000000:root": true,
+		"arn:aws:iam::111122223333:user/me": false, "arn:aws:iam::111122223333:root": false,
+	} {
+		principal, err := policy.NewPrincipal(arn, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity := &principals.Identity{Principal: principal, Policies: a.identity.Policies}
+		ctx := WithCaller(t.Context(), Caller{Region: "us-east-1", Identity: identity})
+		if err := a.s.Permit(ctx, "stator:Promote"); (err == nil) != want {
+			t.Errorf("a server with a database: %s may promote: %v", arn, err)
+		}
+		if err := Permitted(&Caller{Identity: identity}, DefaultAccount, "stator:Promote", a.s.DB.Now()); (err == nil) != want {
+			t.Errorf("a server without a database: %s may promote: %v", arn, err)
+		}
+		if got := a.s.administers(ctx)(identity); got != want {
+			t.Errorf("%s is an administrator: %v", arn, got)
+		}
+	}
+}

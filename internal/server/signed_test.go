@@ -229,24 +229,26 @@ func TestPermissionsOfStandby(t *testing.T) {
 		Verifier: testVerifier(), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Access: &server.Access{Region: "eu-west-1"},
 	}
-	allow := func(actions string) {
-		who, err := principals.Define([]principals.Definition{{ARN: "arn:aws:iam::000000000000:user/me", Policies: []principals.NamedPolicy{
+	allow := func(arn, actions string) {
+		who, err := principals.Define([]principals.Definition{{ARN: arn, Policies: []principals.NamedPolicy{
 			{Name: "me.json", Document: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"` + actions + `","Resource":"*"}}`}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Verifier.Replace(keys.NewSet(&keys.Key{AccessKey: "AKID", Secret: keys.NewSecret("the secret"), Principal: "arn:aws:iam::000000000000:user/me"}), who)
+		h.Verifier.Replace(keys.NewSet(&keys.Key{AccessKey: "AKID", Secret: keys.NewSecret("the secret"), Principal: arn}), who)
 	}
+	const me, other = "arn:aws:iam::000000000000:user/me", "arn:aws:iam::111122223333:user/me"
 	for _, c := range []struct {
-		allowed string
-		denied  []string
+		principal, allowed string
+		denied             []string
 	}{
-		{"dynamodb:*", []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"}},
-		{"stator:Get*", []string{"stator:Promote"}},
-		{"stator:Promote", []string{"stator:GetStandby", "stator:GetMetrics"}},
-		{"stator:*", nil},
+		{me, "dynamodb:*", []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"}},
+		{me, "stator:Get*", []string{"stator:Promote"}},
+		{me, "stator:Promote", []string{"stator:GetStandby", "stator:GetMetrics"}},
+		{me, "stator:*", nil},
+		{other, "stator:*", []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"}},
 	} {
-		allow(c.allowed)
+		allow(c.principal, c.allowed)
 		before := promoted
 		for _, action := range []string{"stator:Promote", "stator:GetStandby", "stator:GetMetrics"} {
 			r := httptest.NewRequest(http.MethodPost, "http://localhost/", nil)

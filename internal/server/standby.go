@@ -102,7 +102,7 @@ func (h *Standby) permit(r *door.Request, a *door.Reply, signer auth.Signer, act
 	if err != nil {
 		return err
 	}
-	return ops.Permitted(&caller, action, time.Now())
+	return ops.Permitted(&caller, ops.DefaultAccount, action, time.Now())
 }
 
 // signed calls answer if the request has a signature, and its signer may do that.
