@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stator-db/stator"
-	"github.com/stator-db/stator/internal/model/apply"
 	"github.com/stator-db/stator/internal/protocol/api"
 	"github.com/stator-db/stator/internal/server"
 )
@@ -86,7 +85,7 @@ func (f *forkClient) send(cmd *cobra.Command, doing, operation string, in map[st
 		return err
 	}
 	if f.fork != "" {
-		endpoint.Client = toFork{endpoint.Client, f.fork}
+		endpoint.Sign = signForFork(endpoint.Sign, f.fork)
 	}
 	body, err := endpoint.SendOwn(cmd.Context(), operation, in)
 	if err != nil {
@@ -102,15 +101,12 @@ func (f *forkClient) send(cmd *cobra.Command, doing, operation string, in map[st
 	return text()
 }
 
-// toFork sends requests to a fork.
-type toFork struct {
-	apply.Doer
-	name string
-}
-
-func (t toFork) Do(r *http.Request) (*http.Response, error) {
-	r.Header.Set(server.ForkHeader, t.name)
-	return t.Doer.Do(r)
+// signForFork returns what signs requests to a fork: the signature covers the header that names it.
+func signForFork(sign func(*http.Request, []byte) error, name string) func(*http.Request, []byte) error {
+	return func(r *http.Request, body []byte) error {
+		r.Header.Set(server.ForkHeader, name)
+		return sign(r, body)
+	}
 }
 
 func forkCommand() *cobra.Command {

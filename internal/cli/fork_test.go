@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -15,7 +16,13 @@ func TestForkCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	server := httptest.NewServer(d.Handler())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
+		if signed, _, _ := strings.Cut(rest, ","); r.Header.Get("X-Stator-Fork") != "" && !slices.Contains(strings.Split(signed, ";"), "x-stator-fork") {
+			t.Errorf("the fork of a request is not signed: %s", r.Header.Get("Authorization"))
+		}
+		d.Handler().ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	for _, c := range []struct {
 		command string

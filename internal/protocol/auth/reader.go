@@ -60,6 +60,7 @@ type verifiedSigner struct {
 	date    time.Time
 
 	names   []byte // of the signed headers, sorted
+	fork    bool   // forkHeader is one of them
 	start   []byte // of the text that is signed
 	signing *signingKey
 	signer  Signer
@@ -77,7 +78,7 @@ func (r *Reader) rememberVerified(current *verifierKeys, q *Request, a *authoriz
 	}
 	s.AccessKey = bytes.Clone(s.AccessKey)
 	r.verified = &verifiedSigner{keys: current, service: q.Service, prefix: bytes.Clone(prefix), sent: bytes.Clone(sent), date: date,
-		names: bytes.Clone(a.signedHeaders), start: appendStart(nil, date, signing), signing: signing, signer: s}
+		names: bytes.Clone(a.signedHeaders), fork: a.signs("x-stator-fork"), start: appendStart(nil, date, signing), signing: signing, signer: s}
 }
 
 // verify decides about a request that is like the one that was verified: only its signature can be
@@ -88,6 +89,9 @@ func (p *verifiedSigner) verify(v *Verifier, r *Request) (s Signer, decided bool
 	}
 	text := r.Headers.Header("Authorization")
 	if len(text) != len(p.prefix)+2*sha256.Size || !bytes.HasPrefix(text, p.prefix) || separator(text[len(p.prefix):]) >= 0 || !bytes.Equal(r.Headers.Header("X-Amz-Date"), p.sent) {
+		return Signer{}, false, nil
+	}
+	if !p.fork && len(r.Headers.Header(forkHeader)) > 0 {
 		return Signer{}, false, nil
 	}
 	if age := v.now().Sub(p.date); age > skew || age < -skew {

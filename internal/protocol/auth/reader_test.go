@@ -97,6 +97,7 @@ func TestVerifyNext(t *testing.T) {
 		{name: "with a part that is not a pair", r: with([2]string{"Authorization", authorization + " a"})},
 		{name: "with another target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.DeleteTable"})},
 		{name: "with a second target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"}, [2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"})},
+		{name: "with a fork that is not signed", r: with([2]string{"X-Stator-Fork", "one"})},
 		{name: "with another date", r: with([2]string{"X-Amz-Date", "20150830T123601Z"})},
 		{name: "without a date", r: with([2]string{"X-Amz-Date", ""})},
 		{name: "with the date in Date", r: with([2]string{"X-Amz-Date", ""}, [2]string{"Date", vectorDate})},

@@ -411,14 +411,20 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%d sec.", d/time.Second)
 }
 
-// checkSignedHeaders requires the headers that decide what a request is: its host, and its
-// operation, which otherwise could be replaced by another. A presigned request may have the latter in its query.
+// forkHeader names the fork of a server that a request is for.
+const forkHeader = "X-Stator-Fork"
+
+// checkSignedHeaders requires the headers that decide what a request is: its host, its operation and
+// its fork, which otherwise could be replaced by others. A presigned request may have the operation in its query.
 func (a *authorization) checkSignedHeaders(r *Request) error {
 	if !a.signs("host") {
 		return fault(invalidSignature, "'Host' must be a 'SignedHeader' in the AWS Authorization.")
 	}
 	if target := r.Headers.Header("X-Amz-Target"); len(target) > 0 && !a.signs("x-amz-target") && a.query.Get("X-Amz-Target") != string(target) {
 		return fault(invalidSignature, "'X-Amz-Target' must be a 'SignedHeader' in the AWS Authorization.")
+	}
+	if len(r.Headers.Header(forkHeader)) > 0 && !a.signs("x-stator-fork") {
+		return fault(invalidSignature, "'X-Stator-Fork' must be a 'SignedHeader' in the AWS Authorization.")
 	}
 	return nil
 }

@@ -209,6 +209,8 @@ func TestOrderOfFaults(t *testing.T) {
 			"InvalidSignatureException: Signature not yet current: 20150831T130000Z is still later than 20150831T125100Z (20150831T123600Z + 15 min.)"},
 		{"the host is not signed", "", [][2]string{authorization(bad)}, "InvalidSignatureException: 'Host' must be a 'SignedHeader' in the AWS Authorization."},
 		{"the operation is not signed", "", [][2]string{authorization(strings.Replace(bad, "=x", "=host", 1))}, "InvalidSignatureException: 'X-Amz-Target' must be a 'SignedHeader' in the AWS Authorization."},
+		{"the fork is not signed", "", [][2]string{authorization(strings.Replace(bad, "=x", "=host;x-amz-target", 1)), {"X-Stator-Fork", "one"}},
+			"InvalidSignatureException: 'X-Stator-Fork' must be a 'SignedHeader' in the AWS Authorization."},
 		{"the algorithm", "", [][2]string{authorization(strings.Replace(bad, "=x", "=host;x-amz-target", 1))},
 			"IncompleteSignatureException: Unsupported AWS 'algorithm': 'AWS4-HMAC-SHA25' (only AWS4-HMAC-SHA256 for now). "},
 		{"the algorithm of version 4A", "", [][2]string{authorization("AWS4-ECDSA-P256-SHA256 Credential=a/b/c/d, SignedHeaders=host;x-amz-target, Signature=ab")},
