@@ -66,8 +66,7 @@ func newConn(n *Node, nc net.Conn) *clientConn {
 	c := &clientConn{node: n, nc: nc, agent: make(http.Header), catalog: nodeCatalog{Node: n}}
 	c.reader = protocol.NewReader(c)
 	_, secure := nc.(*tls.Conn)
-	remote, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
-	c.from = door.Received(remote, nc.LocalAddr().String(), secure, c.agent)
+	c.from = door.Received(door.AddressOf(nc.RemoteAddr().String()), nc.LocalAddr().String(), secure, c.agent)
 	c.reader.Reserve = c.reserve
 	c.call = server.Call{From: c.from, Cluster: n.options.Cluster, Decode: c.decode, Encode: c.encode}
 	c.cut = func() { _ = c.nc.Close() }

@@ -98,7 +98,7 @@ func (c *conn) serve() {
 	if !c.handshake() {
 		return
 	}
-	c.remote = addressOf(c.nc.RemoteAddr().String())
+	c.remote = AddressOf(c.nc.RemoteAddr().String())
 	for first := true; ; first = false {
 		if c.r == c.w && !c.waitForRequest(first) {
 			return

@@ -87,7 +87,7 @@ func Begin(w http.ResponseWriter, r *http.Request) *Exchange {
 	x.Request.Method, x.Request.Path, x.Request.Query = r.Method, r.URL.Path, r.URL.RawQuery
 	x.Request.EscapedPath, x.Request.Host, x.Request.Length = r.URL.EscapedPath(), r.Host, r.ContentLength
 	x.Request.web, x.Request.rest = r.Header, r.Body
-	x.Request.Remote, x.Request.Secure, x.Request.TLS = addressOf(r.RemoteAddr), IsSecure(r), TLSFrom(r.Context())
+	x.Request.Remote, x.Request.Secure, x.Request.TLS = AddressOf(r.RemoteAddr), IsSecure(r), TLSFrom(r.Context())
 	x.Request.cut = func() { _ = http.NewResponseController(w).SetReadDeadline(past) } // a writer without deadlines relies on the timeout
 	return x
 }
@@ -104,8 +104,9 @@ func Receive(remote, host string, secure bool, header http.Header, body []byte) 
 	return x
 }
 
-// addressOf returns the IP address in an address with a port; empty if there is none.
-func addressOf(address string) string {
+// AddressOf returns the IP address of a client in an address with a port, without its zone, as policies
+// compare it; empty if there is none.
+func AddressOf(address string) string {
 	if parsed, err := netip.ParseAddrPort(address); err == nil {
 		return parsed.Addr().Unmap().WithZone("").String()
 	}
