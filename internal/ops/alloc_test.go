@@ -2,7 +2,10 @@
 
 package ops
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // mostAllocs is how often each of the common requests may allocate, from its
 // body to the bytes of its reply: a little more than it does now. The commit
@@ -30,8 +33,8 @@ func TestAllocations(t *testing.T) {
 			if !ok {
 				t.Fatal("the request has no limit")
 			}
-			const runs = 100
-			bodies := make([][]byte, runs+1) // AllocsPerRun makes one extra run
+			const runs, attempts = 100, 3
+			bodies := make([][]byte, attempts*(runs+1)) // AllocsPerRun makes one extra run
 			for i := range bodies {
 				bodies[i] = []byte(r.body(i))
 				if r.operation == "TransactWriteItems" {
@@ -39,10 +42,15 @@ func TestAllocations(t *testing.T) {
 				}
 			}
 			i := 0
-			got := testing.AllocsPerRun(runs, func() {
-				h.do(r.operation, bodies[i])
-				i++
-			})
+			// The work in the background allocates too, and a garbage collection empties the pools: the
+			// attempt that they disturbed least counts.
+			got := math.Inf(1)
+			for range attempts {
+				got = min(got, testing.AllocsPerRun(runs, func() {
+					h.do(r.operation, bodies[i])
+					i++
+				}))
+			}
 			if got > most {
 				t.Errorf("%v allocations, want at most %v", got, most)
 			}
