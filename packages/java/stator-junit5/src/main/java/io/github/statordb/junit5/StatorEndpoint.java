@@ -109,9 +109,9 @@ public final class StatorEndpoint implements AutoCloseable {
         return new StatorEndpoint(URI.create(root() + "/fork/" + forkName), this, forkName);
     }
 
-    /** Forks of forks have a path of their own: it names one fork. */
+    /** Returns the URI of the server. The path of a fork of a fork names that one only. */
     private String root() {
-        return base == null ? HttpApi.base(uri) : base.root();
+        return HttpApi.base(uri).replaceFirst("/fork/[^/]+$", "");
     }
 
     /**

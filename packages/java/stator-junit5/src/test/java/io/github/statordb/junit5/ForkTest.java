@@ -72,6 +72,14 @@ class ForkTest {
     }
 
     @Test
+    void theUriOfAForkCanBeForked(StatorEndpoint database) {
+        Orders.put(database, "own");
+        try (StatorEndpoint fork = StatorEndpoint.of(database.uri()).fork()) {
+            assertEquals(Set.of("base", "class", "own"), Orders.ids(fork));
+        }
+    }
+
+    @Test
     void rewindUndoesWrites(StatorEndpoint database) {
         database.snapshot("before");
         Orders.put(database, "undone");
