@@ -116,8 +116,7 @@ func (e *MissingAttributeError) Error() string {
 // as Values returns them. It is nil if the item does not have the attribute.
 func (f *Field) Value(values map[string]item.Value) (item.Value, error) {
 	for _, w := range f.when {
-		v, ok := values[w.Name]
-		if !ok || v.Type() != item.S && v.Type() != item.N || !slices.Contains(w.Value.Texts(), plain(v)) {
+		if v, ok := values[w.Name]; !ok || !w.Holds(v) {
 			return nil, nil
 		}
 	}
@@ -147,6 +146,15 @@ func (f *Field) Value(values map[string]item.Value) (item.Value, error) {
 		b.WriteString(plain(v))
 	}
 	return item.String(b.String()), nil
+}
+
+// Holds reports whether a condition on the value of an attribute holds.
+func (s *Setting) Holds(v item.Value) bool {
+	switch v.Type() {
+	case item.S, item.N, item.BOOL:
+		return slices.Contains(s.Value.Texts(), plain(v))
+	}
+	return false
 }
 
 // own returns the value of an attribute without template. A shard number that is

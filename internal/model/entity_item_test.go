@@ -75,3 +75,26 @@ func TestEntityValueRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// A key whose condition is on an attribute of type BOOL is in the items that fulfil it.
+func TestEntityValueWhenBool(t *testing.T) {
+	m, err := Parse("x", []byte(`
+model: 1
+tables: {tab: {key: {partition: PK}, indexes: {ind: {partition: G}}}}
+entities:
+  e:
+    keys: {PK: "A#{a}", G: {template: "G#{a}", when: {open: true}}}
+    attributes: {a: S, open: BOOL}
+patterns: [{name: p, get: e, given: [a], rate: 1/s}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := m.Entities[0].Field("G")
+	for _, open := range []bool{true, false} {
+		v, err := f.Value(map[string]item.Value{"a": item.String("1"), "open": item.Bool(open)})
+		if err != nil || (v != nil) != open {
+			t.Errorf("if open is %t, G is %s, %v", open, v, err)
+		}
+	}
+}
