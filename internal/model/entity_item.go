@@ -115,7 +115,7 @@ func (e *MissingAttributeError) Error() string {
 // Value returns the value of an attribute of an item that has the given values,
 // as Values returns them. It is nil if the item does not have the attribute.
 func (f *Field) Value(values map[string]item.Value) (item.Value, error) {
-	for _, w := range f.when {
+	for _, w := range f.requires {
 		if v, ok := values[w.Name]; !ok || !w.Holds(v) {
 			return nil, nil
 		}
@@ -155,6 +155,45 @@ func (s *Setting) Holds(v item.Value) bool {
 		return slices.Contains(s.Value.Texts(), plain(v))
 	}
 	return false
+}
+
+// When returns the conditions under which an item has the field: its own, and those
+// of the attributes that it is built from.
+func (f *Field) When() []*Setting { return f.requires }
+
+// BuiltLike reports whether a field of another model is built in the same way, under
+// the same conditions.
+func (f *Field) BuiltLike(g *Field) bool {
+	if f.template == nil || g.template == nil || f.Type != g.Type || f.FullTemplate() != g.FullTemplate() || len(f.requires) != len(g.requires) {
+		return false
+	}
+	for _, w := range f.requires {
+		if !slices.ContainsFunc(g.requires, w.equal) {
+			return false
+		}
+	}
+	for _, name := range f.entity.leaves(f.Name) {
+		if a, b := f.entity.byName[name], g.entity.byName[name]; a.isShard() != b.isShard() || a.isShard() && !a.SameShard(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// equal reports whether two conditions are the same.
+func (s *Setting) equal(t *Setting) bool {
+	a, b := slices.Clone(s.Value.Texts()), slices.Clone(t.Value.Texts())
+	slices.Sort(a)
+	slices.Sort(b)
+	return s.Name == t.Name && slices.Equal(a, b)
+}
+
+func (f *Field) isShard() bool { return f.Attribute != nil && f.Attribute.Shards > 0 }
+
+// SameShard reports whether two fields are shard numbers that are computed in the
+// same way.
+func (f *Field) SameShard(g *Field) bool {
+	return f.isShard() && g.isShard() && f.Attribute.Shards == g.Attribute.Shards && f.Attribute.Of == g.Attribute.Of
 }
 
 // own returns the value of an attribute without template. A shard number that is

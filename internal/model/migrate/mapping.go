@@ -199,23 +199,99 @@ func (m *mapping) named(table, entity string) *entityMapping {
 	panic(fmt.Sprintf("table %s has no entity %s", table, entity))
 }
 
-// values returns the values of a source item that the new item is built from.
-// A shard number is kept only if the new one is computed in the same way.
+// values returns the values of a source item that the new item is built from. They
+// include those of attributes that only the new model declares, and a shard number
+// only if the new one is computed in the same way.
 func (x *entityMapping) values(it item.Item) (map[string]item.Value, error) {
 	values, err := x.from.Values(it)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range x.to.Fields() {
-		if f.Attribute == nil || f.Attribute.Shards == 0 {
-			continue
-		}
-		old, ok := x.from.Field(f.Name)
-		if !ok || old.Attribute == nil || old.Attribute.Shards != f.Attribute.Shards || old.Attribute.Of != f.Attribute.Of {
-			delete(values, f.Name)
+		old, declared := x.from.Field(f.Name)
+		switch {
+		case f.Attribute != nil && f.Attribute.Shards > 0:
+			if !declared || !old.SameShard(f) {
+				delete(values, f.Name)
+			}
+		case !declared && stores(f):
+			if v, ok := it.Get(f.Name); ok {
+				values[f.Name] = v
+			}
 		}
 	}
 	return values, nil
+}
+
+// stores reports whether items have an attribute with a value of its own.
+func stores(f *model.Field) bool { return f.Stored && !f.Templated() }
+
+// value returns the value of an attribute of the new item, nil if it has none. An
+// item may not tell whether the condition of the attribute holds. It keeps its own
+// value then, or has none, if both models build the attribute in the same way.
+func (x *entityMapping) value(f *model.Field, it item.Item, values map[string]item.Value) (item.Value, error) {
+	name := x.undecided(f, values)
+	old, declared := x.from.Field(f.Name)
+	switch {
+	case !f.Templated() || name == "":
+	case declared && f.BuiltLike(old):
+		v, _ := it.Get(f.Name)
+		return v, nil
+	case !x.tells(name):
+		return nil, fmt.Errorf("it is not known whether it has %s, which depends on %s", f.Name, name)
+	}
+	return f.Value(values)
+}
+
+// undecided returns an attribute without a value that decides whether the new item
+// has another, "" if that is known.
+func (x *entityMapping) undecided(f *model.Field, values map[string]item.Value) (name string) {
+	for _, w := range f.When() {
+		v, ok := values[w.Name]
+		g, _ := x.to.Field(w.Name)
+		switch {
+		case ok && w.Holds(v):
+		case ok, x.tells(w.Name) && stores(g):
+			return "" // it does not hold
+		default:
+			name = w.Name
+		}
+	}
+	return name
+}
+
+// tells reports whether a source item that has no value of an attribute that the new
+// model declares says so that there is none.
+func (x *entityMapping) tells(name string) bool {
+	f, declared := x.from.Field(name)
+	if !declared {
+		f, _ = x.to.Field(name)
+	}
+	return stores(f)
+}
+
+// checkConditions checks that source items tell which attributes the new items have
+// that are built from others. The names are those of the models.
+func (x *entityMapping) checkConditions(from, to string) error {
+	for _, f := range x.to.Fields() {
+		if old, declared := x.from.Field(f.Name); !f.Templated() || !f.Stored || declared && f.BuiltLike(old) {
+			continue
+		}
+		for _, w := range f.When() {
+			if !x.tells(w.Name) && !x.isInKeys(w.Name) {
+				return fmt.Errorf("%s of entity %s in the %s model depends on %s, which the %s model does not store: it is not known which items have it\n        give it the same template and condition in both models, or let it depend on a stored attribute", f.Name, x.to.Name, to, w.Name, from)
+			}
+		}
+	}
+	return nil
+}
+
+// isInKeys reports whether all source items have an attribute in the key, or in
+// another attribute that is built from it.
+func (x *entityMapping) isInKeys(name string) bool {
+	return slices.ContainsFunc(x.from.Fields(), func(f *model.Field) bool {
+		return f.Templated() && f.Stored && len(f.When()) == 0 && slices.ContainsFunc(x.from.Leaves(f.Name), func(leaf *model.Field) bool { return leaf.Name == name })
+	})
 }
 
 // convert returns the new item. Attributes that the new model does not declare
@@ -235,7 +311,7 @@ func (x *entityMapping) convert(it item.Item) (item.Item, error) {
 		if !f.Stored {
 			continue
 		}
-		v, err := f.Value(values)
+		v, err := x.value(f, it, values)
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,14 @@
 package migrate_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/apierror"
 	"github.com/stator-db/stator/internal/model"
 	"github.com/stator-db/stator/internal/model/migrate"
 )
@@ -163,6 +167,143 @@ patterns: [{name: get, get: user, given: [id], rate: 1/s}]
 			g.rollBack()
 			c.item["extra"] = "m"
 			g.wantItems(from, []stringItem{c.item})
+		})
+	}
+}
+
+// whenModel returns a model in which two attributes that items may not store decide
+// which of them have the keys of an index.
+func whenModel(table, key, source, index, extra string) string {
+	return `
+tables: {` + table + `: {key: {partition: PK}, indexes: {inbox: {partition: GSI1PK, sort: GSI1SK}` + index + `}}}
+entities:
+  doc:
+    keys:
+      PK: "` + key + `#{id}"
+      GSI1PK: {template: "B#{batch}", when: {source: inbox, state: [OPEN, FAILED]}}
+      GSI1SK: {template: "{at}#{place}", when: {source: inbox}}` + extra + `
+    attributes:
+      id: S
+      batch: S
+      at: S
+      note: S
+      place: {stored: false}
+      state: {values: [OPEN, FAILED, DONE]}
+      source: {values: [request, inbox]` + source + `}
+patterns: [{name: get, get: doc, given: [id], rate: 1/s}]
+`
+}
+
+// Index keys whose condition is on an attribute that is not stored are kept as they
+// are, present or absent, in both directions.
+func TestMigrateKeepsKeysWithUnknownConditions(t *testing.T) {
+	for _, c := range []struct{ key, source string }{{"D", ", stored: false"}, {"E", ", stored: false"}, {"D", ""}} {
+		key := c.key
+		g := newRig(t, whenModel("docs", "D", ", stored: false", "", ""), whenModel("docs2", key, c.source, "", ""))
+		inbox := stringItem{"PK": "D#1", "id": "1", "batch": "b", "at": "t", "state": "OPEN", "GSI1PK": "B#b", "GSI1SK": "t#7"}
+		request := stringItem{"PK": "D#2", "id": "2", "batch": "b", "at": "t", "state": "OPEN"}
+		done := stringItem{"PK": "D#3", "id": "3", "batch": "b", "at": "t", "state": "DONE", "GSI1SK": "t#9"}
+		items := []stringItem{inbox, request, done}
+		for _, it := range items {
+			g.put("docs", it)
+		}
+		rename := func(key string) {
+			for _, it := range items {
+				it["PK"] = key + "#" + it["id"]
+			}
+		}
+		g.do(migrate.Ready)
+		request["note"] = "changed"
+		g.put("docs", request)
+		rename(key)
+		g.do(migrate.Switched)
+		g.wantItems("docs2", items)
+		for _, it := range items {
+			it["note"] = "changed again"
+			g.put("docs2", it)
+		}
+		g.rollBack()
+		rename("D")
+		g.wantItems("docs", items)
+	}
+}
+
+// A new key whose condition cannot be known of the items is a fault of the plan, and
+// so is an old one that a rollback would need. One that the items store is read from
+// them, whether or not the old model declares it.
+func TestMigrateKeysWithUnknownConditions(t *testing.T) {
+	index := ", second: {partition: GSI2}"
+	key := `
+      GSI2: {template: "S#{source}", when: {source: inbox}}`
+	old := whenModel("docs", "D", ", stored: false", "", "")
+	text, err := os.ReadFile("../../../apps/documents/documents.model.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, documents, _ := strings.Cut(string(text), "model: 1\n")
+	for _, c := range []struct{ name, old, new, want string }{
+		{"a new key, copied", old, whenModel("docs2", "D", ", stored: false", index, key), "GSI2 of entity doc in the new model depends on source, which the old model does not store"},
+		{"a new key, in place", old, whenModel("docs", "D", ", stored: false", index, key), "GSI2 of entity doc in the new model depends on source, which the old model does not store"},
+		{"another condition", old, strings.Replace(whenModel("docs2", "D", ", stored: false", "", ""), "source: inbox", "source: request", 1), "GSI1PK of entity doc in the new model depends on source"},
+		{"another template", old, strings.Replace(whenModel("docs2", "D", ", stored: false", "", ""), "B#", "C#", 1), "GSI1PK of entity doc in the new model depends on source"},
+		{"a key that a rollback needs", whenModel("docs", "D", "", index, key), whenModel("docs2", "D", ", stored: false", "", ""), "GSI2 of entity doc in the old model depends on source, which the new model does not store"},
+		{"the same conditions, in a large model", documents, strings.Replace(documents, "  documents:\n", "  documents2:\n", 1), ""},
+		{"stored from now on", old, whenModel("docs2", "D", "", "", ""), ""},
+		{"the value is in the key", strings.ReplaceAll(old, "D#", "D#{source}#"), strings.ReplaceAll(whenModel("docs2", "D", ", stored: false", index, key), "D#", "D#{source}#"), ""},
+		{"the value is in the key of an index that all items have", whenModel("docs", "D", ", stored: false", ", third: {partition: GSI3}", `
+      GSI3: "S#{source}"`), whenModel("docs2", "D", ", stored: false", index+", third: {partition: GSI3}", key+`
+      GSI3: "S#{source}"`), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			offline := func(context.Context, string, any) ([]byte, error) {
+				return nil, &apierror.Error{Code: "ValidationException", Message: "offline", Status: 400}
+			}
+			plan, err := migrate.New(offline, offline, parse(t, c.old), parse(t, c.new), migrate.Options{}).Plan(t.Context(), nil, 0)
+			if faults := strings.Join(plan.Faults, "; "); err != nil || !strings.Contains(faults, cmp.Or(c.want, "offline")) {
+				t.Errorf("the faults of the plan are %q, %v", plan.Faults, err)
+			}
+		})
+	}
+}
+
+// An undeclared attribute of the items that the new model declares decides which of
+// them get a new key, copied and in place.
+func TestMigrateReadsUndeclaredConditions(t *testing.T) {
+	old := `
+tables: {tasks: {key: {partition: id}}}
+entities:
+  task: {attributes: {id: S, day: S}}
+patterns: [{name: get, get: task, given: [id], rate: 1/s}]
+`
+	new := `
+tables: {TABLE: {key: {partition: id}, indexes: {open: {partition: GSI}}}}
+entities:
+  task: {keys: {GSI: {template: "OPEN#{day}", when: {state: OPEN}}}, attributes: {id: S, day: S, state: {values: [OPEN, DONE]}}}
+patterns: [{name: get, get: task, given: [id], rate: 1/s}]
+`
+	for _, table := range []string{"tasks", "tasks2"} {
+		t.Run(table, func(t *testing.T) {
+			g := newRig(t, old, strings.ReplaceAll(new, "TABLE", table))
+			open, done, neither := stringItem{"id": "1", "day": "d", "state": "OPEN"}, stringItem{"id": "2", "day": "d", "state": "DONE"}, stringItem{"id": "3", "day": "d"}
+			g.put("tasks", open)
+			g.put("tasks", done)
+			g.put("tasks", neither)
+			g.do(migrate.Ready)
+			open["GSI"] = "OPEN#d"
+			g.wantItems(table, []stringItem{open, done, neither})
+			open["state"] = "DONE"
+			if table != "tasks" {
+				delete(open, "GSI") // which the old application does not know
+			}
+			g.put("tasks", open)
+			delete(open, "GSI")
+			done["state"], neither["state"] = "OPEN", "OPEN"
+			for _, it := range []stringItem{done, neither} {
+				g.put("tasks", it)
+				it["GSI"] = "OPEN#d"
+			}
+			g.do(migrate.Switched)
+			g.wantItems(table, []stringItem{open, done, neither})
 		})
 	}
 }

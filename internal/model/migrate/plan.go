@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,6 +155,10 @@ func (p *Plan) entity(e *model.Entity) {
 		p.fault("%v", err)
 		return
 	}
+	if err := cmp.Or(x.checkConditions("old", "new"), back.checkConditions("new", "old")); err != nil {
+		p.fault("%v", err)
+		return
+	}
 	p.forward.entities[from] = append(p.forward.entities[from], x)
 	p.forward.back.entities[into] = append(p.forward.back.entities[into], back)
 	p.noteShards(e, to)
@@ -165,7 +170,7 @@ func (p *Plan) noteShards(e, to *model.Entity) {
 		if f.Attribute == nil || f.Attribute.Shards == 0 {
 			continue
 		}
-		if old, ok := e.Field(f.Name); ok && old.Attribute != nil && old.Attribute.Shards == f.Attribute.Shards && old.Attribute.Of == f.Attribute.Of {
+		if old, ok := e.Field(f.Name); ok && old.SameShard(f) {
 			continue
 		}
 		of := "the key"
@@ -201,7 +206,12 @@ func (p *Plan) inPlaceEntity(e, to *model.Entity, plan *EntityPlan) {
 			p.fault("%s of entity %s has another template in the new model, but the old index still uses it: give the new key another name", f.Name, e.Name)
 		}
 	}
-	p.forward.entities[e.TableOf().Name] = append(p.forward.entities[e.TableOf().Name], &entityMapping{from: e, to: to})
+	x := &entityMapping{from: e, to: to}
+	if err := x.checkConditions("old", "new"); err != nil {
+		p.fault("%v", err)
+		return
+	}
+	p.forward.entities[e.TableOf().Name] = append(p.forward.entities[e.TableOf().Name], x)
 	p.forward.back.entities[e.TableOf().Name] = append(p.forward.back.entities[e.TableOf().Name], &entityMapping{from: to, to: e})
 }
 

@@ -96,7 +96,7 @@ func (p *Plan) indexKeys(table string, it item.Item) (*indexKeyUpdate, error) {
 		if !f.Templated() || !f.Stored || x.to.TableOf().Schema().Key.Has(f.Name) {
 			continue
 		}
-		want, err := f.Value(values)
+		want, err := x.value(f, it, values)
 		if err != nil {
 			return nil, &UnmatchedError{table, u.key, err.Error()}
 		}
@@ -133,10 +133,8 @@ func (u *indexKeyUpdate) dependOn(e *model.Entity, f *model.Field) {
 	for _, leaf := range e.Leaves(f.Name) {
 		u.leaves = append(u.leaves, leaf.Name)
 	}
-	if f.Key != nil {
-		for _, w := range f.Key.When {
-			u.leaves = append(u.leaves, w.Name)
-		}
+	for _, w := range f.When() {
+		u.leaves = append(u.leaves, w.Name)
 	}
 }
 
