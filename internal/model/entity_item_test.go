@@ -98,3 +98,47 @@ patterns: [{name: p, get: e, given: [a], rate: 1/s}]
 		}
 	}
 }
+
+// A field may be what its template gives for any values, also for empty ones.
+func TestFieldMayBe(t *testing.T) {
+	m, err := Parse("x", []byte(`
+model: 1
+tables: {tab: {key: {partition: PK}, types: {N: N}, indexes: {ind1: {partition: G}, ind2: {partition: H}, ind3: {partition: I}, ind4: {partition: N}}}}
+entities:
+  e:
+    keys: {PK: "{a}", G: "G#{a}#X#{both}!", H: "{a}", I: "CONSTANT", N: "{n}"}
+    attributes: {a: S, b: {values: [Y]}, n: N, both: {template: "-{b}", stored: false}}
+patterns: [{name: p, get: e, given: [a], rate: 1/s}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		field, text string
+		want        bool
+	}{
+		{"G", "G#1#X#-Y!", true},
+		{"G", "G##X#-!", true},
+		{"G", "G#1#X#2#X#-not listed!", true},
+		{"G", "G#1#X#Y!", false},
+		{"G", "G#1#X#-Y", false},
+		{"G", "H#1#X#-Y!", false},
+		{"G", "G#1", false},
+		{"G", "G#X#-!", false},
+		{"H", "", true},
+		{"H", "any", true},
+		{"I", "CONSTANT", true},
+		{"I", "CONSTANTS", false},
+		{"I", "A CONSTANT", false},
+		{"N", "1", false},
+	} {
+		f, _ := m.Entities[0].Field(c.field)
+		if got := f.MayBe(item.String(c.text)); got != c.want {
+			t.Errorf("%s may be %q: %t", c.field, c.text, got)
+		}
+	}
+	one, _ := item.ParseNumber("1")
+	if f, _ := m.Entities[0].Field("N"); !f.MayBe(item.Num(one)) {
+		t.Error("N may not be 1")
+	}
+}

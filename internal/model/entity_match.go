@@ -35,6 +35,30 @@ func (e *Entity) match(t *template, text string, known map[string]item.Value) (m
 	return m.solution(), 1
 }
 
+// MayBe reports whether the template of a field gives a value for any values of its
+// attributes, whether or not these are valid.
+func (f *Field) MayBe(v item.Value) bool {
+	if v.Type() != f.Type || f.Type != item.S {
+		return v.Type() == f.Type
+	}
+	text, constant, open := string(v.Bytes()), "", false
+	for _, p := range f.entity.flatten(f.template, nil) {
+		if p.name == "" {
+			constant += p.text
+			continue
+		}
+		at := 0
+		if open {
+			at = strings.Index(text, constant)
+		}
+		if at < 0 || !strings.HasPrefix(text[at:], constant) {
+			return false
+		}
+		text, constant, open = text[at+len(constant):], "", true
+	}
+	return text == constant || open && strings.HasSuffix(text, constant)
+}
+
 // flatten replaces attributes with templates by their parts.
 func (e *Entity) flatten(t *template, parts []templatePart) []templatePart {
 	for _, p := range t.parts {

@@ -345,10 +345,14 @@ func (x *entityMapping) checkKept(it, converted item.Item) error {
 			}
 		}
 		if is, ok := values[name]; !ok || built || !item.Equal(is, v) {
-			return fmt.Errorf("its attribute %s would be lost: the new model does not store it, or builds it from others", name)
+			return attributeLost(name)
 		}
 	}
 	return nil
+}
+
+func attributeLost(name string) error {
+	return fmt.Errorf("its attribute %s would be lost: the new model does not store it, or builds it from others", name)
 }
 
 // drops reports whether a stored attribute is not copied as it is.

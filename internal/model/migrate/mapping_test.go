@@ -171,6 +171,44 @@ patterns: [{name: get, get: user, given: [id], rate: 1/s}]
 	}
 }
 
+// An undeclared attribute with the name of a new key stops the plan and the run of a
+// migration in place, before it is replaced.
+func TestMigrateInPlaceKeepsAttributes(t *testing.T) {
+	new := `
+tables: {users: {key: {partition: id}, indexes: {byEmail: {partition: GSI}}}}
+entities:
+  user: {keys: {GSI: "EMAIL#{email}"}, attributes: {id: S, email: S}}
+patterns: [{name: get, get: user, given: [id], rate: 1/s}]
+`
+	g := newRig(t, oldUsers, new)
+	legacy, plain := stringItem{"id": "1", "email": "e", "GSI": "legacy-77"}, stringItem{"id": "2", "email": "f"}
+	g.put("users", legacy)
+	plan, err := g.migrator().Plan(t.Context(), model.DefaultPrices(), 0)
+	if err != nil || len(plan.Faults) != 1 || !strings.Contains(plan.Faults[0], "attribute GSI would be lost") {
+		t.Errorf("the faults of the plan are %q, %v", plan.Faults, err)
+	}
+	stops := func(goal migrate.Phase) {
+		t.Helper()
+		var unmatched *migrate.UnmatchedError
+		if _, err := g.migrator().Run(t.Context(), goal); !errors.As(err, &unmatched) || !strings.Contains(err.Error(), "attribute GSI would be lost") {
+			t.Errorf("the run ends with %v", err)
+		}
+	}
+	stops(migrate.Ready)
+	g.wantItems("users", []stringItem{legacy})
+	g.send("DeleteItem", map[string]any{"TableName": "users", "Key": legacy.pick("id")})
+	g.put("users", plain)
+	g.do(migrate.Ready)
+	plain["email"], plain["GSI"] = "new", "EMAIL#f"
+	g.put("users", plain)
+	plain["GSI"] = "EMAIL#new"
+	g.do(migrate.Switched)
+	g.wantItems("users", []stringItem{plain})
+	g.put("users", legacy)
+	stops(migrate.RolledBack)
+	g.wantItems("users", []stringItem{legacy, plain})
+}
+
 // whenModel returns a model in which two attributes that items may not store decide
 // which of them have the keys of an index.
 func whenModel(table, key, source, index, extra string) string {

@@ -77,7 +77,9 @@ type indexKeyUpdate struct {
 	cond                  expression
 }
 
-// indexKeys returns the update of an item's index keys, nil if it needs none.
+// indexKeys returns the update of an item's index keys, nil if it needs none. A value
+// that is replaced must be one that the template gives: another one is not of the
+// migration, nor of an application that uses the new model.
 func (p *Plan) indexKeys(table string, it item.Item) (*indexKeyUpdate, error) {
 	place, err := p.forward.placeKey(table, it)
 	if isUnmatched(err) && p.isNew(table, it) {
@@ -109,6 +111,9 @@ func (p *Plan) indexKeys(table string, it item.Item) (*indexKeyUpdate, error) {
 			u.removes = append(u.removes, u.cond.name(f.Name))
 		default:
 			continue
+		}
+		if is != nil && !declared && !f.MayBe(is) {
+			return nil, &UnmatchedError{table, u.key, attributeLost(f.Name).Error()}
 		}
 		u.dependOn(x.to, f)
 	}

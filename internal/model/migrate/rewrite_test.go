@@ -33,14 +33,20 @@ patterns: [{name: get, get: task, given: [id], rate: 1/s}]
 		item   map[string]string
 		update string
 		want   string
+		lost   bool
 	}{
 		{"a key that is missing", map[string]string{"id": "1", "state": "OPEN", "day": "d"}, "SET GSI = OPEN#d",
-			"attribute_exists(id); attribute_not_exists(GSI); day = d; state = OPEN"},
-		{"a key that is out of date", map[string]string{"id": "1", "state": "OPEN", "day": "d", "GSI": "x"}, "SET GSI = OPEN#d",
-			"GSI = x; attribute_exists(id); day = d; state = OPEN"},
-		{"a key that must not be there", map[string]string{"id": "1", "day": "d", "GSI": "x"}, "REMOVE GSI",
-			"GSI = x; attribute_exists(id); attribute_not_exists(state); day = d"},
-		{"nothing to do", map[string]string{"id": "1", "day": "d"}, "", ""},
+			"attribute_exists(id); attribute_not_exists(GSI); day = d; state = OPEN", false},
+		{"a key that is out of date", map[string]string{"id": "1", "state": "OPEN", "day": "d", "GSI": "OPEN#x"}, "SET GSI = OPEN#d",
+			"GSI = OPEN#x; attribute_exists(id); day = d; state = OPEN", false},
+		{"a key of an empty value", map[string]string{"id": "1", "state": "OPEN", "day": "d", "GSI": "OPEN#"}, "SET GSI = OPEN#d",
+			"GSI = OPEN#; attribute_exists(id); day = d; state = OPEN", false},
+		{"a key that must not be there", map[string]string{"id": "1", "day": "d", "GSI": "OPEN#x"}, "REMOVE GSI",
+			"GSI = OPEN#x; attribute_exists(id); attribute_not_exists(state); day = d", false},
+		{"nothing to do", map[string]string{"id": "1", "day": "d"}, "", "", false},
+		// The value is not one that the template gives: the migration has not written it.
+		{"an attribute of the application, to be set", map[string]string{"id": "1", "state": "OPEN", "day": "d", "GSI": "x"}, "", "", true},
+		{"an attribute of the application, to be removed", map[string]string{"id": "1", "day": "d", "GSI": "x"}, "", "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			values := make(map[string]item.Value)
@@ -48,8 +54,11 @@ patterns: [{name: get, get: task, given: [id], rate: 1/s}]
 				values[name] = item.String(text)
 			}
 			u, err := plan.indexKeys("tasks", item.Make(values))
-			if err != nil {
-				t.Fatal(err)
+			if c.lost && isUnmatched(err) && strings.Contains(err.Error(), "attribute GSI would be lost") {
+				return
+			}
+			if err != nil || c.lost {
+				t.Fatal(u, err)
 			}
 			if u == nil {
 				if c.want != "" {
