@@ -128,6 +128,9 @@ func (k *copier) sync(ctx context.Context, table string, key item.Item, images [
 		if err != nil {
 			continue // it had no placement
 		}
+		if p.entity == "" && k.m.checkUnmatched(p) != nil {
+			continue // it was not copied: the key may be that of another item
+		}
 		if want != nil && p.table == want.table && p.key.Equal(want.key) {
 			continue
 		}
@@ -152,7 +155,21 @@ func (k *copier) sync(ctx context.Context, table string, key item.Item, images [
 // remove deletes a placement if the new item comes from the same source item.
 func (k *copier) remove(ctx context.Context, table string, key item.Item, p *placement) error {
 	cond := p.owner
-	for range maxTries {
+	for try := range maxTries {
+		// The condition of an unmatched item is empty. That of another one has failed: the
+		// new item is of another source item, or lacks an attribute that its key contains.
+		if p.entity == "" && cond.text == "" || try > 0 {
+			is, source, err := k.occupant(ctx, p)
+			if isUnmatched(err) || errors.Is(err, errIgnored) {
+				return nil // it comes from no source item
+			}
+			if err != nil || source == nil || source.table != table || !source.key.Equal(key) || source.entity == "" && p.entity != "" {
+				return err
+			}
+			if source.entity != "" {
+				cond = k.m.named(table, source.entity).ownedAs(is)
+			}
+		}
 		reply, err := k.c.write(ctx, "DeleteItem", map[string]any{"TableName": p.table, "Key": itemJSON{p.key}}, cond)
 		k.write.count(reply.units)
 		k.doubt(reply, table, key, p)
@@ -163,15 +180,6 @@ func (k *copier) remove(ctx context.Context, table string, key item.Item, p *pla
 		if !isFault(err, "ConditionalCheckFailedException") {
 			return fmt.Errorf("delete %s of table %s: %w", keyText(p.key), p.table, err)
 		}
-		is, source, err := k.occupant(ctx, p)
-		if isUnmatched(err) || errors.Is(err, errIgnored) {
-			return nil // it comes from no source item
-		}
-		if err != nil || source == nil || source.entity == "" || source.table != table || !source.key.Equal(key) {
-			return err
-		}
-		// It lacks an attribute that its key contains.
-		cond = k.m.named(table, source.entity).ownedAs(is)
 	}
 	return fmt.Errorf("delete %s of table %s: it changes all the time", keyText(p.key), p.table)
 }

@@ -347,7 +347,7 @@ patterns: [{name: get, get: task, given: [id], rate: 1/s}]
 }
 
 // An unmatched item whose key is one of the new model is not copied over the new
-// item of another.
+// item of another, in both directions.
 func TestMigrateUnmatchedItemsDoNotCollide(t *testing.T) {
 	old := `
 tables: {tab: {key: {partition: PK}}}
@@ -367,6 +367,27 @@ patterns: [{name: get, get: user, given: [id], rate: 1/s}]
 		if st, err := g.migrator().Run(t.Context(), migrate.Switched); !errors.As(err, &unmatched) || st.Phase != migrate.Ready {
 			t.Errorf("phase %s, %v", st.Phase, err)
 		}
-		g.wantItems("tab2", []stringItem{{"PK": "U#1", "id": "1", "note": "user"}, {"PK": "OTHER#1"}})
+		want := []stringItem{{"PK": "U#1", "id": "1", "note": "user"}, {"PK": "OTHER#1"}}
+		g.wantItems("tab2", want)
+
+		// Nor does its delete remove the new item of another.
+		g.send("DeleteItem", map[string]any{"TableName": "tab", "Key": odd.pick("PK")})
+		g.do(migrate.Switched)
+		g.wantItems("tab2", want)
+		back := stringItem{"PK": "USER#1", "note": "odd"}
+		g.put("tab2", back)
+		if _, err := g.migrator().Run(t.Context(), migrate.RolledBack); !errors.As(err, &unmatched) {
+			t.Errorf("the rollback ends with %v", err)
+		}
+		g.send("DeleteItem", map[string]any{"TableName": "tab2", "Key": back.pick("PK")})
+		g.rollBack()
+		g.wantItems("tab", []stringItem{{"PK": "USER#1", "id": "1", "note": "user"}, {"PK": "OTHER#1"}})
+		g.do(migrate.Ready)
+		g.wantItems("tab2", want)
+
+		// That of an item that was copied as it is removes the copy.
+		g.send("DeleteItem", map[string]any{"TableName": "tab", "Key": want[1].pick("PK")})
+		g.do(migrate.Switched)
+		g.wantItems("tab2", want[:1])
 	}
 }
