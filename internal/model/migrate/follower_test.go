@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,5 +128,37 @@ func TestMigrateExpiryIsNoLateWrite(t *testing.T) {
 	st, _ := migrate.New(g.e.Send, streams, g.old, g.new, o).Run(ctx, "")
 	if st.Late != 1 || !strings.Contains(strings.Join(st.LateKeys, ""), late["SK"]) {
 		t.Errorf("%d late writes, %q", st.Late, st.LateKeys)
+	}
+}
+
+// The creation of tables and indexes may take more than a day: no record of that time
+// is needed. Nor does a process end there that continues it later.
+func TestMigrateCreatesForDays(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		g := newRig(t, oldOrders, newOrders)
+		w := orderWriter(g)
+		w.fill(20)
+		var passed atomic.Int64
+		now := time.Now()
+		g.options.Now = func() time.Time { return now.Add(time.Duration(passed.Load())) }
+		send := func(ctx context.Context, operation string, body any) ([]byte, error) {
+			if operation == "CreateTable" && !strings.Contains(fmt.Sprint(body), migrate.StateTable) {
+				passed.Add(int64(30 * time.Hour))
+			}
+			return g.e.Send(ctx, operation, body)
+		}
+		streams := func(ctx context.Context, operation string, body any) ([]byte, error) {
+			if killed && operation == "GetShardIterator" {
+				return nil, errKilled
+			}
+			return g.e.SendStreams(ctx, operation, body)
+		}
+		st, err := migrate.New(send, streams, g.old, g.new, g.options).Run(t.Context(), migrate.Ready)
+		if killed && (!errors.Is(err, errKilled) || st.Phase != migrate.Create || len(st.ARNs) == 0) || !killed && err != nil {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		g.do(migrate.Ready)
+		g.do(migrate.Switched)
+		g.wantItems("orders2", w.mapped(toNewOrder))
 	}
 }

@@ -138,10 +138,11 @@ func (r *phaseRun) phase(ctx context.Context) error {
 		if err := r.createTables(ctx); err != nil {
 			return err
 		}
+		began := r.m.options.Now()
 		if err := r.startStreams(ctx); err != nil {
 			return err
 		}
-		return r.enter(ctx, Backfill)
+		return r.enter(ctx, Backfill, func(st *State) { st.Followed = began })
 	case Backfill:
 		return r.whileFollowing(ctx, r.m.plan.forward, func(ctx context.Context) error {
 			if err := r.unlessAborted(ctx, r.backfill); err != nil {
@@ -319,10 +320,11 @@ func (r *phaseRun) setFollowed() {
 // hours.
 const streamHours = 23 * time.Hour
 
-// checkFollowed checks that no record was removed before it was read.
+// checkFollowed checks that no record was removed before it was read. In the phase
+// create the streams have not begun, and no item was read.
 func (r *phaseRun) checkFollowed() error {
 	last := r.state.followed()
-	if len(r.state.ARNs) > 0 && r.m.options.Now().Sub(last) > streamHours {
+	if r.state.Phase != Create && len(r.state.ARNs) > 0 && r.m.options.Now().Sub(last) > streamHours {
 		err := fmt.Errorf("the streams were last read at %s: %w", last.Format(time.DateTime), errTrimmed)
 		if r.request.Goal == Dropped {
 			err = fmt.Errorf("%w\n        it is not known whether the old tables have writes that came after the switch: add --discard-late to drop them", err)

@@ -65,7 +65,8 @@ type State struct {
 }
 
 // followed returns the time before which all changes are handled. The items are
-// read after the migration has begun, so earlier changes need not be followed.
+// read after the streams have begun, so earlier changes need not be followed. A state
+// of an earlier version has no such time before the first round.
 func (st *State) followed() time.Time {
 	if st.Followed.IsZero() {
 		return st.Began
