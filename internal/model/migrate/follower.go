@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -213,8 +214,11 @@ func (f *streamFollower) isRecent() bool {
 
 // streamLost returns the error for a stream that is not the table's any more.
 func streamLost(table string) error {
-	return fmt.Errorf("the stream of table %s was replaced or disabled, and records may be lost; abort the migration and run it again", table)
+	return fmt.Errorf("the stream of table %s %w", table, errReplaced)
 }
 
-// errTrimmed is returned when records were removed before they were read.
-var errTrimmed = fmt.Errorf("its records are older than 24 hours and are lost; abort the migration and run it again")
+// Errors of records that the migration cannot read any more.
+var (
+	errTrimmed  = errors.New("its records are older than 24 hours and are lost")
+	errReplaced = errors.New("was replaced or disabled, and records may be lost")
+)

@@ -45,6 +45,21 @@ func TestMigrateNoticesADisabledStream(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "replaced or disabled") || st.Phase != migrate.Ready {
 		t.Errorf("%+v, %v", st, err)
 	}
+	if !strings.Contains(fmt.Sprint(err), "abort the migration") {
+		t.Errorf("before the switch: %v", err)
+	}
+
+	g = newRig(t, oldOrders, newOrders)
+	orderWriter(g).fill(20)
+	g.do(migrate.Ready)
+	g.do(migrate.Switched)
+	g.send("UpdateTable", map[string]any{"TableName": "orders2", "StreamSpecification": map[string]any{"StreamEnabled": false}})
+	_, err = g.migrator().Run(t.Context(), migrate.RolledBack)
+	if text := fmt.Sprint(err); !strings.Contains(text, "drop --discard-late") || strings.Contains(text, "abort the migration") {
+		t.Errorf("after the switch: %v", err)
+	}
+	g.options.DiscardLate = true
+	g.do(migrate.Dropped)
 }
 
 // Empty pages, which AWS may return at any time, are not the end of a shard.

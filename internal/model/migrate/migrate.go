@@ -140,7 +140,7 @@ func (m *Migrator) execute(ctx context.Context, q Request) (*State, error) {
 	if cause := context.Cause(renewed); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
-	err = errors.Join(err, stop())
+	err = r.state.advise(errors.Join(err, stop()))
 	if !errors.Is(err, errLost) {
 		if saved := r.end(context.WithoutCancel(ctx), err); err == nil {
 			err = saved

@@ -51,6 +51,8 @@ func (m *Migrator) check(st *State, q Request) error {
 		return fmt.Errorf("%d writes to the new tables are not in the old ones, such as %s\n        run --verify --repair makes the new tables equal to the old ones", st.Late, st.LateKeys[0])
 	case q.Goal == RolledBack && st.Phase != Switched:
 		return errors.New("there is nothing to roll back: the migration is not switched")
+	case q.Goal == Aborted && st.Phase == Switched && m.hasLostRecords(st):
+		return errors.New("the application uses the new tables; " + outOfDate)
 	case q.Goal == Aborted && st.Phase == Switched:
 		return errors.New("the application uses the new tables; roll back first")
 	case q.Goal == Dropped && st.Phase != Switched:

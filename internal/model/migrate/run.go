@@ -320,18 +320,32 @@ func (r *phaseRun) setFollowed() {
 // hours.
 const streamHours = 23 * time.Hour
 
-// checkFollowed checks that no record was removed before it was read. In the phase
-// create the streams have not begun, and no item was read.
+// checkFollowed checks that no record was removed before it was read.
 func (r *phaseRun) checkFollowed() error {
-	last := r.state.followed()
-	if r.state.Phase != Create && len(r.state.ARNs) > 0 && r.m.options.Now().Sub(last) > streamHours {
-		err := fmt.Errorf("the streams were last read at %s: %w", last.Format(time.DateTime), errTrimmed)
-		if r.request.Goal == Dropped {
-			err = fmt.Errorf("%w\n        it is not known whether the old tables have writes that came after the switch: add --discard-late to drop them", err)
-		}
-		return err
+	if r.m.hasLostRecords(r.state) {
+		return fmt.Errorf("the streams were last read at %s: %w", r.state.followed().Format(time.DateTime), errTrimmed)
 	}
 	return nil
+}
+
+// hasLostRecords reports whether records were removed before they were read. In the
+// phase create the streams have not begun, and no item was read.
+func (m *Migrator) hasLostRecords(st *State) bool {
+	return st.Phase != Create && len(st.ARNs) > 0 && m.options.Now().Sub(st.followed()) > streamHours
+}
+
+// outOfDate is what can be done when records of the new tables were lost.
+const outOfDate = "the old tables are out of date, and may have writes that came after the switch, so a rollback is not possible\n        the application stays with the new tables: drop --discard-late deletes the old ones; then a migration from the new model to the old one leads back"
+
+// advise adds to the error of lost records what can be done.
+func (st *State) advise(err error) error {
+	switch {
+	case !errors.Is(err, errTrimmed) && !errors.Is(err, errReplaced):
+		return err
+	case st.Phase == Switched:
+		return fmt.Errorf("%w; %s", err, outOfDate)
+	}
+	return fmt.Errorf("%w; abort the migration and run it again", err)
 }
 
 // verifyAndStore compares both sides and stores the result.
