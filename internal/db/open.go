@@ -170,8 +170,27 @@ func (d *DB) Clock() *clock.Clock { return d.clock }
 func (d *DB) Log() *slog.Logger { return d.log }
 
 // ID returns the id of the database. It is made when it is first needed, and a
-// database that is restored from a backup gets another one.
-func (d *DB) ID(ctx context.Context) (id string, err error) {
+// database that is restored from a backup gets another one. So does a promoted standby:
+// the branch of its data is added to the id of the server that it followed.
+func (d *DB) ID(ctx context.Context) (string, error) {
+	id, err := d.storedID(ctx)
+	if err != nil {
+		return "", err
+	}
+	if e, ok := d.engine.(store.BranchReporter); ok {
+		branch, err := e.Branch()
+		if err != nil {
+			return "", err
+		}
+		if branch != "" {
+			id += "." + branch
+		}
+	}
+	return id, nil
+}
+
+// storedID returns the part of the id that a standby copies.
+func (d *DB) storedID(ctx context.Context) (id string, err error) {
 	key, made := keyspace.Meta("database id"), NewUUID()
 	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		if stored, ok := tx.Get(key); ok {

@@ -240,3 +240,38 @@ func TestVerifyDatabaseID(t *testing.T) {
 		}
 	}
 }
+
+// A promoted standby has another id than the server that it followed, which keeps its own.
+func TestPromotedDatabaseID(t *testing.T) {
+	e, err := pebble.Open(pebble.InMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var ids []string
+	for range 3 {
+		d, err := Open(t.Context(), e, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			id, err := d.ID(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		if err := errors.Join(d.Close(), e.EndStandby()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, id := range ids {
+		if first := ids[i/2*2]; id != first || !strings.HasPrefix(id, ids[0]) || i > 1 && id == ids[i-2] {
+			t.Errorf("across two promotions the ids are %q", ids)
+		}
+	}
+}

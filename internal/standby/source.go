@@ -211,20 +211,11 @@ func (s *Source) check(ctx context.Context, request []byte, in any) (database st
 	if err := json.Unmarshal(request, in); err != nil {
 		return "", &refusal{codeUnsupported, "the request cannot be decoded: " + err.Error()}
 	}
-	id, err := s.databaseID(ctx)
-	if err != nil {
-		return "", err
-	}
-	// A promoted standby has another database than the server that it followed.
-	branch, err := s.Engine.Branch()
-	if branch != "" {
-		id += "." + branch
-	}
-	return id, err
+	return s.databaseID(ctx)
 }
 
-// databaseID returns the id of the database, which never changes. Database runs an Update, so
-// it is called once.
+// databaseID returns the id of the database, which changes only when a standby is promoted,
+// before it has a Source. Database runs an Update, so it is called once.
 func (s *Source) databaseID(ctx context.Context) (string, error) {
 	if id := s.database.Load(); id != nil {
 		return *id, nil

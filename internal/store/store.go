@@ -114,6 +114,13 @@ type DamageReporter interface {
 	Damage() Damage
 }
 
+// BranchReporter is an Engine whose data may have begun as a copy of that of another engine.
+type BranchReporter interface {
+	// Branch returns an id that the data has since it became independent of what it was
+	// copied from; empty if it has always been.
+	Branch() (string, error)
+}
+
 // Damage counts what was found of damaged data.
 type Damage struct {
 	Files       int // in which damaged data was found

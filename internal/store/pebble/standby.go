@@ -8,6 +8,8 @@ import (
 	"github.com/stator-db/stator/internal/store"
 )
 
+var _ store.BranchReporter = (*Engine)(nil)
+
 // Apply writes changes, of which next follows the last, and the standby's state in one
 // batch. Stamps that this engine gives out later are larger than next. Nothing may have
 // been read from the engine before: Apply does not know its caches.
