@@ -192,6 +192,13 @@ func (d *DB) ID(ctx context.Context) (string, error) {
 // storedID returns the part of the id that a standby copies.
 func (d *DB) storedID(ctx context.Context) (id string, err error) {
 	key, made := keyspace.Meta("database id"), NewUUID()
+	stored, err := d.engine.Get(ctx, store.Strong, key)
+	if err != nil {
+		return "", err
+	}
+	if stored[0] != nil {
+		return string(stored[0]), nil
+	}
 	err = d.engine.Update(ctx, [][]byte{key}, func(tx store.Tx) error {
 		if stored, ok := tx.Get(key); ok {
 			id = string(stored)

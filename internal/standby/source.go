@@ -215,7 +215,7 @@ func (s *Source) check(ctx context.Context, request []byte, in any) (database st
 }
 
 // databaseID returns the id of the database, which changes only when a standby is promoted,
-// before it has a Source. Database runs an Update, so it is called once.
+// before it has a Source. Database may run an Update, so it is called once.
 func (s *Source) databaseID(ctx context.Context) (string, error) {
 	if id := s.database.Load(); id != nil {
 		return *id, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stator-db/stator/internal/store/pebble"
 )
 
-// The id of the database is read once, not with each request: reading it is an Update.
+// The id of the database is read once, not with each request: the first time it is an Update.
 func TestDatabaseIsReadOnce(t *testing.T) {
 	e, err := pebble.Open(pebble.Options{Dir: t.TempDir()})
 	if err != nil {

@@ -129,9 +129,15 @@ func (s *Store) Create(ctx context.Context, table, name string) (Backup, error) 
 	if err != nil {
 		return Backup{}, err
 	}
+	// A full disk is no reason against a backup elsewhere. A database that has no id yet has
+	// no standby, so no other one has its tables.
+	owner, err := s.db.ID(ctx)
+	if err != nil && !errors.Is(err, store.ErrFull) {
+		return Backup{}, err
+	}
 	now := s.db.Now()
 	m := Manifest{
-		Format: format, ID: timeid.New(now), Name: name, Created: now, Taken: now, Table: *t.Table,
+		Format: format, ID: timeid.New(now), Name: name, Created: now, Taken: now, Table: *t.Table, Owner: owner,
 		Items: t.Counts[0].Items, Bytes: t.Counts[0].Bytes,
 	}
 	s.setRequested(m.ID, true)
@@ -182,18 +188,32 @@ func (s *Store) creating(ctx context.Context) (found []*Manifest, err error) {
 }
 
 // readCreating reads the record of a backup that is being created. It returns
-// ErrNotFound if there is none. Several databases may share a place, so the table
-// may belong to another one. Such a record is still returned until it is a day
-// old, since the table may be one of this database that was deleted.
+// ErrNotFound if there is none. Several databases may share a place: it returns
+// ErrNotFound for the record of another one, too. If the record does not say of which
+// database it is, the table may belong to another one. Such a record is still returned
+// until it is a day old, since the table may be one of this database that was deleted.
 func (s *Store) readCreating(ctx context.Context, id string) (*Manifest, error) {
 	m, err := readManifest(ctx, s.place, id+suffixCreating)
 	if errors.Is(err, blob.ErrNotFound) {
 		return nil, ErrNotFound
 	}
-	if err == nil && !s.tableExists(m) && s.isStale(id) {
+	if err != nil {
+		return nil, err
+	}
+	if m.Owner != "" {
+		// The UUID of the table is not enough: a promoted standby has it, too.
+		own, err := s.db.ID(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if m.Owner != own {
+			return nil, ErrNotFound
+		}
+	}
+	if !s.tableExists(m) && s.isStale(id) {
 		return nil, ErrNotFound
 	}
-	return m, err
+	return m, nil
 }
 
 // tableExists reports whether the table of a backup exists in this database.

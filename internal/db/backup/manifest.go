@@ -33,6 +33,10 @@ type Manifest struct {
 	SHA256    string `json:"sha256"`    // of the items file, up to its footer
 	File      string `json:"file"`      // name of the items file; defaults to the id and ".items"
 
+	// Owner is the id of the database that a customer asked for the backup, which writes it.
+	// Older versions did not store it.
+	Owner string `json:"owner,omitempty"`
+
 	Database string `json:"database,omitempty"` // id of the database whose schedule made the backup; empty if a customer did
 	Set      int64  `json:"set,omitempty"`      // number of the set for which the schedule made it
 }

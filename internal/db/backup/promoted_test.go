@@ -1,7 +1,9 @@
 package backup
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stator-db/stator/internal/logtest"
 	"github.com/stator-db/stator/internal/store"
 	"github.com/stator-db/stator/internal/store/pebble"
+	"github.com/stator-db/stator/internal/timeid"
 	"github.com/stator-db/stator/internal/virtualtime"
 )
 
@@ -179,6 +182,98 @@ func TestPromotedServerHasEarlierBackups(t *testing.T) {
 		}
 		if _, err := promoted.Delete(t.Context(), made.ID); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A backup that is requested of the promoted server has its items: the old one, which has a table with
+// the same UUID, does not write it, and neither shows it nor counts it among those in progress.
+func TestPromotedServerWritesItsOwnBackups(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newFailover(t, Schedule{}, func(*backupFixture) {})
+		gate := &leadtest.Gate{Place: f.place}
+		promoted := f.start(f.promoted, gate, Schedule{})
+		defer promoted.close()
+		promoted.put(t, "Orders", 60, 10)
+		held := gate.Hold(t, suffixItems)
+		made, err := promoted.Create(t.Context(), "Orders", "a-backup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held()
+		old := f.start(f.old, f.place, Schedule{})
+		defer old.close()
+		time.Sleep(3 * scanInterval)
+		if _, err := old.Store.Get(t.Context(), made.ID); !errors.Is(err, ErrNotFound) {
+			t.Errorf("Get at the old server: %v, want %v", err, ErrNotFound)
+		}
+		if all, err := old.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("List at the old server: %+v, %v", all, err)
+		}
+		gate.Release()
+		if b := promoted.waitAvailable(t, made.ID); b.Items != 60 {
+			t.Errorf("the backup has %d items, want 60", b.Items)
+		}
+		time.Sleep(3 * scanInterval)
+		for _, h := range []*backupFixture{promoted, old} {
+			if b, err := h.Store.Get(t.Context(), made.ID); err != nil || b.Items != 60 || h.Store.Verify(t.Context(), made.ID) != nil {
+				t.Errorf("the complete backup is %+v, %v", b, err)
+			}
+		}
+	})
+}
+
+// The record of a backup that an older version was asked for does not name its database. The
+// server that has the table writes it.
+func TestPendingBackupWithoutADatabase(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newFailover(t, Schedule{}, func(*backupFixture) {})
+		old := f.start(f.old, f.place, Schedule{})
+		defer old.close()
+		d, err := old.Describe("Orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := old.Now()
+		m := Manifest{Format: format, ID: timeid.New(now), Name: "a-backup", Created: now, Taken: now, Table: *d.Table}
+		if err := writeRecord(t.Context(), f.place, m.ID+suffixCreating, &m); err != nil {
+			t.Fatal(err)
+		}
+		if b := old.waitAvailable(t, m.ID); b.Items != oldItems {
+			t.Errorf("the backup has %d items", b.Items)
+		}
+	})
+}
+
+// noSpaceEngine is an engine whose disk is full while full is set.
+type noSpaceEngine struct {
+	store.Engine
+	full atomic.Bool
+}
+
+func (e *noSpaceEngine) Update(ctx context.Context, keys [][]byte, fn func(store.Tx) error) error {
+	if e.full.Load() {
+		return store.ErrFull
+	}
+	return e.Engine.Update(ctx, keys, fn)
+}
+
+// A database that has no id yet is backed up although its own disk is full.
+func TestBackupWithoutAnID(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newScheduledServers(t, Schedule{})
+		e := &noSpaceEngine{Engine: f.engine}
+		f.fleet = leadtest.New(e)
+		h, _ := f.start(true)
+		defer h.close()
+		h.fill(t, "Orders", oldItems, 10)
+		e.full.Store(true)
+		defer e.full.Store(false)
+		if _, err := h.ID(t.Context()); !errors.Is(err, store.ErrFull) {
+			t.Errorf("ID: %v, want %v", err, store.ErrFull)
+		}
+		if b := h.backUp(t, "Orders"); b.Items != oldItems {
+			t.Errorf("the backup has %d items", b.Items)
 		}
 	})
 }
