@@ -199,6 +199,7 @@ func (s *Store) writeSet(ctx context.Context, view *history.View, set *backupSet
 	if err != nil {
 		return err
 	}
+	var made []Manifest
 	for _, t := range tables {
 		if !hasItems(t) {
 			continue
@@ -208,14 +209,42 @@ func (s *Store) writeSet(ctx context.Context, view *history.View, set *backupSet
 		if err := s.writeVerified(ctx, view, &m); err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
+		made = append(made, m)
 		set.Items += m.Items
 		set.Bytes += m.Bytes
 	}
 	if err := lead.Check(ctx, s.db.Leads); err != nil {
 		return err
 	}
+	if err := s.checkPresent(ctx, made); err != nil {
+		return err
+	}
 	set.Verified = s.db.Now()
 	return writeRecord(ctx, s.place, set.ID+suffixSet, set)
+}
+
+// checkPresent returns an error if a backup has been removed since it was written.
+func (s *Store) checkPresent(ctx context.Context, made []Manifest) error {
+	has, err := s.files(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range made {
+		if !has[m.ID+suffixManifest] {
+			return fmt.Errorf("backup %s of table %s was removed before its set was complete, by a request, by another program or by a server with a copy of this database", m.ID, m.Table.Name)
+		}
+	}
+	return nil
+}
+
+// files returns the names of all files at the place.
+func (s *Store) files(ctx context.Context) (has map[string]bool, err error) {
+	names, err := s.place.Names(ctx)
+	has = make(map[string]bool)
+	for _, name := range names {
+		has[name] = true
+	}
+	return has, err
 }
 
 // hasItems reports whether a table has its items: one that is being deleted or
@@ -265,13 +294,9 @@ func (s *Store) removeUnfinished(ctx context.Context, database string, sets []*b
 // from the one that was made last, and only those that are whole: a set that lacks a backup, which
 // a customer may have deleted, does not replace another.
 func (s *Store) removeOldSets(ctx context.Context, sets []*backupSet) error {
-	names, err := s.place.Names(ctx)
+	has, err := s.files(ctx)
 	if err != nil {
 		return err
-	}
-	has := make(map[string]bool)
-	for _, name := range names {
-		has[name] = true
 	}
 	whole := 0 // newer sets that are whole
 	for _, set := range slices.Backward(sets) {

@@ -40,10 +40,11 @@ type scheduledServers struct {
 }
 
 // faultyPlace is a place in memory with faults: it is full, damages items files when they
-// are read, does not remove them, or reports an error for sets that it has stored.
+// are read, does not remove them, loses the earlier manifests when another one is written, or
+// reports an error for sets that it has stored.
 type faultyPlace struct {
 	blob.Place
-	full, damaged, keepsItems, failsSets atomic.Bool
+	full, damaged, keepsItems, losesManifests, failsSets atomic.Bool
 }
 
 func (p *faultyPlace) Remove(ctx context.Context, name string) error {
@@ -61,6 +62,17 @@ type storedWriter struct{ blob.Writer }
 func (w storedWriter) Commit() error { return errors.Join(w.Writer.Commit(), errFaultyPlace) }
 
 func (p *faultyPlace) Create(ctx context.Context, name string) (blob.Writer, error) {
+	if p.losesManifests.Load() && strings.HasSuffix(name, suffixManifest) {
+		names, err := p.Names(ctx)
+		for _, other := range names {
+			if strings.HasSuffix(other, suffixManifest) {
+				err = errors.Join(err, p.Place.Remove(ctx, other))
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if p.failsSets.Load() && strings.HasSuffix(name, suffixSet) {
 		w, err := p.Place.Create(ctx, name)
 		return storedWriter{w}, err
@@ -317,6 +329,36 @@ func TestScheduledBackupFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A set of which a backup was removed while the next one was made is not complete.
+func TestScheduledBackupIsRemovedMeanwhile(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		f := newScheduledServers(t, Schedule{Every: time.Hour, Keep: 3})
+		h, _ := f.start(true)
+		defer h.close()
+		time.Sleep(time.Minute) // the first set has no tables
+		h.fill(t, "Carts", 3, 10)
+		h.fill(t, "Orders", 5, 10)
+		f.place.losesManifests.Store(true)
+		time.Sleep(time.Hour)
+		status, err := h.ScheduleStatus(t.Context())
+		if err != nil || len(status.Sets) != 1 || status.Failed == nil || !strings.Contains(status.Failed.Error, "of table Carts was removed") {
+			t.Errorf("the status is %+v, %v", status, err)
+		}
+		if !strings.Contains(f.log.String(), "level=ERROR msg=\"scheduled backup failed; earlier backups are kept\"") {
+			t.Errorf("the log is\n%s", &f.log)
+		}
+		if files := namesAt(t, f.place); len(files) != 1 {
+			t.Errorf("the files are %v, want the first set", files)
+		}
+		f.place.losesManifests.Store(false)
+		time.Sleep(time.Hour)
+		status, err = h.ScheduleStatus(t.Context())
+		if err != nil || status.Failed != nil || status.Sets[0].Items != 8 {
+			t.Errorf("without the fault the status is %+v, %v", status, err)
+		}
+	})
 }
 
 // An index of the table that lacks an entry differs from the index of the restored
