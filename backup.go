@@ -49,12 +49,21 @@ func SaveBackup(ctx context.Context, from io.Reader, to, encryptionKey string, p
 	return errors.Join(err, files.Close())
 }
 
+// RestoreOptions say which backup is restored.
+type RestoreOptions struct {
+	BackupKey
+
+	// Database is the id of the database whose newest scheduled backup is restored. Without it the newest
+	// backup is, unless several databases have scheduled backups there: the error names them.
+	Database string
+}
+
 // RestoreBackup creates a data folder, which must not exist, from the newest
 // backup of a whole server in a folder or at a URL. The folder appears once it
 // is complete. With an EncryptionKey the folder is encrypted with it, too. Backups
 // that are newer and need another key are logged. RestoreBackup calls progress for
 // each table.
-func RestoreBackup(ctx context.Context, from, dir string, key BackupKey, log *slog.Logger, progress func(TableBackup)) (err error) {
+func RestoreBackup(ctx context.Context, from, dir string, o RestoreOptions, log *slog.Logger, progress func(TableBackup)) (err error) {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s already exists", dir)
@@ -70,11 +79,11 @@ func RestoreBackup(ctx context.Context, from, dir string, key BackupKey, log *sl
 	if err := pebble.MakeMarked(part, restoringName); err != nil {
 		return err
 	}
-	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, EncryptionKey: key.EncryptionKey, AllowPlainBackups: key.AllowPlain, Log: log})
+	d, err := Open(ctx, Options{Dir: part, AllowOtherFiles: true, Backups: from, EncryptionKey: o.EncryptionKey, AllowPlainBackups: o.AllowPlain, Log: log})
 	if err != nil {
 		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}
-	err = backup.RestoreAll(ctx, d.backupFiles, d.db, log, func(m backup.Manifest) { progress(tableBackup(m)) })
+	err = backup.RestoreAll(ctx, d.backupFiles, d.db, o.Database, log, func(m backup.Manifest) { progress(tableBackup(m)) })
 	if err = errors.Join(err, d.Close()); err != nil {
 		return errors.Join(err, pebble.RemoveMarked(part, restoringName))
 	}

@@ -45,7 +45,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan error, 1)
 	another := func() {
 		first := true
-		ended <- RestoreBackup(ctx, from, data, BackupKey{}, log, func(TableBackup) {
+		ended <- RestoreBackup(ctx, from, data, RestoreOptions{}, log, func(TableBackup) {
 			if first {
 				first = false
 				close(started)
@@ -54,7 +54,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 		})
 	}
 	tables := 0
-	err = RestoreBackup(t.Context(), from, data, BackupKey{}, log, func(TableBackup) {
+	err = RestoreBackup(t.Context(), from, data, RestoreOptions{}, log, func(TableBackup) {
 		if tables++; tables < 2 {
 			return
 		}
@@ -96,7 +96,7 @@ func TestUnfinishedRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func() error {
-		return RestoreBackup(t.Context(), from, data, BackupKey{}, slog.New(slog.DiscardHandler), func(TableBackup) {})
+		return RestoreBackup(t.Context(), from, data, RestoreOptions{}, slog.New(slog.DiscardHandler), func(TableBackup) {})
 	}
 	part := data + ".restoring"
 	file := filepath.Join(part, "notes.txt")

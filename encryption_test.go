@@ -103,7 +103,7 @@ func TestNoPlaintextOnDisk(t *testing.T) {
 		if err := SaveBackup(t.Context(), &stream, copied, key, func(TableBackup) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := RestoreBackup(t.Context(), copied, restored, BackupKey{EncryptionKey: key}, slog.New(slog.DiscardHandler), func(TableBackup) {}); err != nil {
+		if err := RestoreBackup(t.Context(), copied, restored, RestoreOptions{BackupKey: BackupKey{EncryptionKey: key}}, slog.New(slog.DiscardHandler), func(TableBackup) {}); err != nil {
 			t.Fatal(err)
 		}
 		for _, folder := range []string{data, data + "-backups", copied, restored} {
@@ -145,7 +145,7 @@ func TestEncryptionKeyIsChecked(t *testing.T) {
 		}
 	}
 	restore := func(key string) error {
-		return RestoreBackup(t.Context(), data+"-backups", filepath.Join(dir, "restored"), BackupKey{EncryptionKey: key}, slog.New(slog.DiscardHandler), func(TableBackup) {})
+		return RestoreBackup(t.Context(), data+"-backups", filepath.Join(dir, "restored"), RestoreOptions{BackupKey: BackupKey{EncryptionKey: key}}, slog.New(slog.DiscardHandler), func(TableBackup) {})
 	}
 	open := func(o Options) error {
 		d, err := Open(context.Background(), o)
@@ -240,7 +240,7 @@ func TestPlantedBackupIsNotRestored(t *testing.T) {
 		var log bytes.Buffer
 		items := int64(0)
 		restored := filepath.Join(dir, fmt.Sprintf("restored-%v", allow))
-		err := RestoreBackup(t.Context(), from, restored, BackupKey{key, allow}, slog.New(slog.NewTextHandler(&log, nil)), func(b TableBackup) { items += b.Items })
+		err := RestoreBackup(t.Context(), from, restored, RestoreOptions{BackupKey: BackupKey{key, allow}}, slog.New(slog.NewTextHandler(&log, nil)), func(b TableBackup) { items += b.Items })
 		if err != nil || items != want || strings.Contains(log.String(), "newer backups are not restored") == allow {
 			t.Errorf("allowed: %v: %d items, %v, the log is\n%s", allow, items, err, &log)
 		}

@@ -69,13 +69,15 @@ func saveBackup(ctx context.Context, endpoint, region, to, key string, progress 
 
 func restoreCommand() *cobra.Command {
 	var from, data string
-	var key stator.BackupKey
+	var o stator.RestoreOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Create a data folder from a backup",
 		Long: `Create a data folder from the newest backup in a folder, as made by
-stator backup or a schedule. All files of the backup are verified first. Then serve it:
+stator backup or a schedule. If several databases have scheduled backups there, such
+as a server and its promoted standby, it lists them, and --database chooses one. All
+files of the backup are verified first. Then serve it:
 
   stator restore --from my-backup --data stator-data
   stator serve --data stator-data`,
@@ -84,12 +86,12 @@ stator backup or a schedule. All files of the backup are verified first. Then se
 			if from == "" || data == "" {
 				return usageError{errors.New("--from must name the backup, and --data the folder to create")}
 			}
-			if err := checkAllowPlain(key.AllowPlain, key.EncryptionKey); err != nil {
+			if err := checkAllowPlain(o.AllowPlain, o.EncryptionKey); err != nil {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			var tables []stator.TableBackup
-			err := stator.RestoreBackup(cmd.Context(), from, data, key, log, func(t stator.TableBackup) { tables = append(tables, t) })
+			err := stator.RestoreBackup(cmd.Context(), from, data, o, log, func(t stator.TableBackup) { tables = append(tables, t) })
 			if err != nil {
 				return fmt.Errorf("cannot restore %s into %s: %w", from, data, err)
 			}
@@ -98,8 +100,9 @@ stator backup or a schedule. All files of the backup are verified first. Then se
 	}
 	cmd.Flags().StringVar(&from, "from", "", "folder or URL (file://, s3://) with the backup")
 	cmd.Flags().StringVar(&data, "data", "", "data folder to create")
-	encryptionKeyVar(cmd, &key.EncryptionKey, "decrypt the backup with a key, and encrypt the data folder with it")
-	allowPlainVar(cmd, &key.AllowPlain)
+	cmd.Flags().StringVar(&o.Database, "database", "", "id of the database whose newest scheduled backup is restored")
+	encryptionKeyVar(cmd, &o.EncryptionKey, "decrypt the backup with a key, and encrypt the data folder with it")
+	allowPlainVar(cmd, &o.AllowPlain)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -85,6 +87,55 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
+// A place with scheduled backups of two databases is restored only if one of them is named.
+func TestRestoreOfOneOfTwoDatabases(t *testing.T) {
+	from, ids := t.TempDir(), make(map[string]bool)
+	for range 2 {
+		before := len(ids)
+		db, err := stator.Open(t.Context(), stator.Options{Backups: from, BackupEvery: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(ids) == before {
+			time.Sleep(time.Millisecond)
+			sets, err := filepath.Glob(filepath.Join(from, "*.set"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range sets {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var set struct{ Database string }
+				if err := json.NewDecoder(bytes.NewReader(text)).Decode(&set); err != nil {
+					t.Fatal(err)
+				}
+				ids[set.Database] = true
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	code, out := run("restore", "--from", from, "--data", data)
+	if code != exitFailed || !strings.Contains(out, "choose one with --database") {
+		t.Errorf("without --database, restore exits with %d:\n%s", code, out)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(data)); len(entries) > 0 {
+		t.Errorf("the failed restore left %v", entries)
+	}
+	for id := range ids {
+		if !strings.Contains(out, id+": newest of 1: ") {
+			t.Errorf("the error does not name %s:\n%s", id, out)
+		}
+		if code, out := run("restore", "--from", from, "--data", data+id, "--database", id); code != exitDone {
+			t.Errorf("with --database %s, restore exits with %d:\n%s", id, code, out)
+		}
+	}
+}
+
 func TestBackupErrors(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -101,6 +152,7 @@ func TestBackupErrors(t *testing.T) {
 		{[]string{"serve", "--in-memory", "--backup-keep", "3"}, exitUsage, "require --backup-every"},
 		{[]string{"restore"}, exitUsage, "--from must name"},
 		{[]string{"restore", "--from", t.TempDir(), "--data", filepath.Join(t.TempDir(), "new")}, exitFailed, "no backup of a whole server"},
+		{[]string{"restore", "--from", t.TempDir(), "--data", filepath.Join(t.TempDir(), "new"), "--database", "unknown"}, exitFailed, "database unknown: there is no backup of a whole server"},
 	} {
 		if code, out := run(c.args...); code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%v exits with %d:\n%s", c.args, code, out)

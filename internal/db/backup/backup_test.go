@@ -457,7 +457,7 @@ func TestWholeServer(t *testing.T) {
 	}
 
 	again := open(t, t.TempDir(), place)
-	if err := RestoreAll(t.Context(), place, again.DB, slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
+	if err := RestoreAll(t.Context(), place, again.DB, "", slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"Orders", "Carts", "Empty"} {
@@ -471,7 +471,7 @@ func TestWholeServer(t *testing.T) {
 		t.Errorf("RestoreAll lost settings: %+v, %+v", carts.Table, placed.Recovery)
 	}
 	again.checkSound(t)
-	if err := RestoreAll(t.Context(), openFolder(t, t.TempDir()), again.DB, slog.New(slog.DiscardHandler), func(Manifest) {}); !errors.Is(err, ErrNoSet) {
+	if err := RestoreAll(t.Context(), openFolder(t, t.TempDir()), again.DB, "", slog.New(slog.DiscardHandler), func(Manifest) {}); !errors.Is(err, ErrNoSet) {
 		t.Errorf("RestoreAll from an empty folder: %v, want %v", err, ErrNoSet)
 	}
 }

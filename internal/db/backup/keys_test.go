@@ -75,7 +75,7 @@ func (f *keyedServers) run(key byte, allowPlain bool, minutes int) (items []int6
 // newest returns the items of the set that would be restored, and how many newer ones are skipped.
 func (f *keyedServers) newest(key byte, allowPlain bool) (items int64, skipped int, err error) {
 	f.use(key, allowPlain)
-	set, skippedSets, err := newestSet(f.t.Context(), f.place)
+	set, skippedSets, err := newestSet(f.t.Context(), f.place, "")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -148,7 +148,7 @@ func TestFirstNumberWithUnreadableSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.run(0, false, 2)
-		newest, _, err := newestSet(t.Context(), f.place)
+		newest, _, err := newestSet(t.Context(), f.place, "")
 		if err != nil || newest.Number <= old.Number || !newest.Counted {
 			t.Errorf("the newest set is %+v, %v", newest, err)
 		}

@@ -1,8 +1,11 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -274,6 +277,75 @@ func TestBackupWithoutAnID(t *testing.T) {
 		}
 		if b := h.backUp(t, "Orders"); b.Items != oldItems {
 			t.Errorf("the backup has %d items", b.Items)
+		}
+	})
+}
+
+// At a place with sets of an old server and of the promoted one, the newest set may be stale. It is not
+// restored unless its database is named, and the error names both with what they have.
+func TestRestoreAtAPlaceOfTwoDatabases(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		const every = 10 * time.Minute
+		s := Schedule{Every: every, Keep: 3}
+		f := newFailover(t, s, func(*backupFixture) { time.Sleep(every + time.Minute) })
+		newest := func(database string) (int64, string) {
+			t.Helper()
+			set, _, err := newestSet(t.Context(), f.place, database)
+			if err != nil {
+				return 0, err.Error()
+			}
+			return set.Items, ""
+		}
+		if items, why := newest(""); items != oldItems || why != "" {
+			t.Errorf("with one database, the newest set has %d items, %s", items, why)
+		}
+		promoted := f.start(f.promoted, f.place, s)
+		promoted.put(t, "Orders", 60, 10)
+		time.Sleep(2*every + time.Minute)
+		promoted.close()
+		old := f.start(f.old, f.place, s)
+		time.Sleep(2*every + time.Minute)
+		old.close()
+		old, promoted = f.start(f.old, f.place, Schedule{}), f.start(f.promoted, f.place, Schedule{})
+		defer old.close()
+		defer promoted.close()
+		want := map[int64]string{}
+		for items, h := range map[int64]*backupFixture{oldItems: old, 60: promoted} {
+			id, err := h.ID(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[items] = id
+		}
+		_, why := newest("")
+		if !strings.Contains(why, "--database") {
+			t.Errorf("without a database: %q", why)
+		}
+		for items, id := range want {
+			if !strings.Contains(why, fmt.Sprintf("%s: newest of 3: ", id)) || !strings.Contains(why, fmt.Sprintf(" %d items", items)) {
+				t.Errorf("the error does not tell of the database %s with %d items: %s", id, items, why)
+			}
+			if got, why := newest(id); got != items {
+				t.Errorf("the newest set of %s has %d items, %s, want %d", id, got, why, items)
+			}
+		}
+		if _, why := newest("unknown"); !strings.Contains(why, "unknown") || !strings.Contains(why, ErrNoSet.Error()) {
+			t.Errorf("of an unknown database: %q", why)
+		}
+
+		// An operator who makes a backup with stator backup has chosen.
+		var stream bytes.Buffer
+		if err := promoted.WriteAll(t.Context(), &stream); err != nil {
+			t.Fatal(err)
+		}
+		if err := ReadAll(t.Context(), &stream, f.place, time.Now(), func(Manifest) {}); err != nil {
+			t.Fatal(err)
+		}
+		if set, _, err := newestSet(t.Context(), f.place, ""); err != nil || set.Number != 0 {
+			t.Errorf("after stator backup: %+v, %v", set, err)
+		}
+		if items, why := newest(want[60]); items != 60 {
+			t.Errorf("after stator backup, the newest set of the promoted server has %d items, %s", items, why)
 		}
 	})
 }

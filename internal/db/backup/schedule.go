@@ -188,7 +188,7 @@ func (s *Store) backUpAll(ctx context.Context, database string, number int64) (*
 	if err := s.writeSet(ctx, view, set); err != nil {
 		return nil, errors.Join(err, s.removeParts(context.WithoutCancel(ctx), set))
 	}
-	s.log.Info("scheduled backup complete and verified", "set", set.ID, "tables", len(set.Backups), "items", set.Items, "bytes", set.Bytes, "took", set.Verified.Sub(now).Round(time.Millisecond))
+	s.log.Info("scheduled backup complete and verified", "set", set.ID, "database", database, "tables", len(set.Backups), "items", set.Items, "bytes", set.Bytes, "took", set.Verified.Sub(now).Round(time.Millisecond))
 	return set, nil
 }
 
@@ -407,8 +407,10 @@ type ScheduleStatus struct {
 	Every  string       `json:"every"` // as durations are written in Go
 	Keep   int          `json:"keep"`
 	MaxAge string       `json:"maxAge,omitempty"`
-	Sets   []SetSummary `json:"sets"`             // newest first
+	Sets   []SetSummary `json:"sets"`             // newest first, of this database only
 	Failed *Attempt     `json:"failed,omitempty"` // if the last attempt failed
+
+	Database string `json:"database"` // id of this database, with which its sets are restored
 
 	// Unreadable are the sets at the place that cannot be read, whichever database
 	// made them. The schedule neither counts nor removes them.
@@ -450,7 +452,7 @@ func (s *Store) ScheduleStatus(ctx context.Context) (*ScheduleStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := &ScheduleStatus{Every: s.schedule.Every.String(), Keep: s.schedule.Keep, Sets: make([]SetSummary, 0, len(sets)), Unreadable: unreadable}
+	status := &ScheduleStatus{Every: s.schedule.Every.String(), Keep: s.schedule.Keep, Sets: make([]SetSummary, 0, len(sets)), Database: database, Unreadable: unreadable}
 	if s.schedule.MaxAge > 0 {
 		status.MaxAge = s.schedule.MaxAge.String()
 	}

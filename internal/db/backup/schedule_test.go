@@ -187,7 +187,7 @@ func TestSchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := RestoreAll(t.Context(), f.place, d, slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
+		if err := RestoreAll(t.Context(), f.place, d, "", slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
 			t.Fatal(err)
 		}
 		if got := (&backupFixture{DB: d}).contents(t, "Orders"); !maps.Equal(got, want) {
@@ -258,7 +258,7 @@ func TestScheduleWithAWrongClock(t *testing.T) {
 					if len(got) != f.schedule.Keep || !slices.IsSorted(got) || got[0] < items-2 || got[2] != items {
 						t.Errorf("with a clock that is %v ahead, the sets with %v items are kept, want those with up to %d", ahead, got, items)
 					}
-					if newest, _, err := newestSet(t.Context(), f.place); err != nil || newest.Items != items {
+					if newest, _, err := newestSet(t.Context(), f.place, ""); err != nil || newest.Items != items {
 						t.Errorf("with a clock that is %v ahead, the set that would be restored is %+v, %v", ahead, newest, err)
 					}
 					h.close()

@@ -300,7 +300,7 @@ func TestWholeServerFromFollower(t *testing.T) {
 		if _, err := b.DeleteTable(t.Context(), "Orders"); err != nil {
 			t.Fatal(err)
 		}
-		if err := RestoreAll(t.Context(), b.gate, b.DB, slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
+		if err := RestoreAll(t.Context(), b.gate, b.DB, "", slog.New(slog.DiscardHandler), func(Manifest) {}); err != nil {
 			t.Fatal(err)
 		}
 		if d, err := a.Describe("Orders"); err != nil || d.Status != schema.Active || !maps.Equal(a.contents(t, "Orders"), want) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -156,12 +157,13 @@ func (s *redirectWriter) Write(b []byte) (int, error) { return s.to.Write(b) }
 // ErrNoSet is returned when a place holds no backup of a whole server.
 var ErrNoSet = errors.New("there is no backup of a whole server")
 
-// RestoreAll creates all tables of the newest set at a place, with their
+// RestoreAll creates all tables of the newest set at a place, or of the newest one that the
+// schedule of a database has made if database is its id, with their
 // settings but without their change records. It verifies every file before it
 // creates the first table, and calls done after each table. If there are newer sets that
 // need another encryption key, it logs that.
-func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, log *slog.Logger, done func(Manifest)) error {
-	newest, skipped, err := newestSet(ctx, place)
+func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, database string, log *slog.Logger, done func(Manifest)) error {
+	newest, skipped, err := newestSet(ctx, place, database)
 	if err != nil {
 		return err
 	}
@@ -189,17 +191,20 @@ func RestoreAll(ctx context.Context, place blob.Place, d *db.DB, log *slog.Logge
 }
 
 // newestSet returns the set of the largest id. If a schedule made it, its database may
-// have made another one later, when the clock was behind: that one is returned then.
+// have made another one later, when the clock was behind: that one is returned then. If the place
+// has sets of several databases, which of them is to be restored must be given: the
+// newest set may be stale, as a server that was replaced, and was started again, goes on with its
+// schedule.
 //
 // Sets that need another encryption key are omitted. skipped are those of them with larger
 // ids. If there are no others, the error says which key is needed.
-func newestSet(ctx context.Context, place blob.Place) (newest *backupSet, skipped []UnreadableSet, err error) {
+func newestSet(ctx context.Context, place blob.Place, database string) (newest *backupSet, skipped []UnreadableSet, err error) {
 	names, err := place.Names(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var others error
-	var own []*backupSet // of the database of the newest one
+	scheduled := make(map[string][]*backupSet) // by their databases
 	for _, name := range slices.Backward(names) {
 		if !strings.HasSuffix(name, suffixSet) {
 			continue
@@ -212,20 +217,40 @@ func newestSet(ctx context.Context, place blob.Place) (newest *backupSet, skippe
 		case errors.Is(err, blob.ErrNotFound), encryption.IsKeyError(err), errors.Is(err, store.ErrCorrupt) && newest != nil:
 		case err != nil:
 			return nil, nil, err
-		case newest == nil && set.Number == 0:
+		case database != "" && set.Database != database:
+		case set.Number > 0:
+			newest = cmp.Or(newest, set)
+			scheduled[set.Database] = append(scheduled[set.Database], set)
+		case newest == nil:
 			return set, skipped, nil
-		case newest == nil || set.Database == newest.Database && set.Number > 0:
-			newest, own = cmp.Or(newest, set), append(own, set)
 		}
 	}
 	switch {
+	case len(scheduled) > 1:
+		return nil, nil, severalDatabases(place, scheduled)
 	case newest != nil:
+		own := scheduled[newest.Database]
 		inOrder(own)
 		return own[len(own)-1], skipped, nil
 	case others != nil:
 		return nil, nil, fmt.Errorf("%s has no backup of a whole server that can be used: %w", place, others)
+	case database != "":
+		return nil, nil, fmt.Errorf("%s, database %s: %w", place, database, ErrNoSet)
 	}
 	return nil, nil, fmt.Errorf("%s: %w", place, ErrNoSet)
+}
+
+// severalDatabases returns the error for a place with sets of several databases, none of which was
+// chosen. It lists them in the order of their ids.
+func severalDatabases(place blob.Place, scheduled map[string][]*backupSet) error {
+	text := new(strings.Builder)
+	for _, database := range slices.Sorted(maps.Keys(scheduled)) {
+		sets := scheduled[database]
+		inOrder(sets)
+		last := sets[len(sets)-1]
+		fmt.Fprintf(text, "\n        %s: newest of %d: %s, %d items", database, len(sets), last.Created.UTC().Format(time.RFC3339), last.Items)
+	}
+	return fmt.Errorf("%s has scheduled backups of %d databases: choose one with --database, as the newest backup may be that of a server which was replaced%s", place, len(scheduled), text)
 }
 
 // inOrder sorts the sets of a database by when they were made. That is the order of their
