@@ -128,7 +128,7 @@ func TestYoungBatchIsNotResumed(t *testing.T) {
 	})
 	r.Keeper.Poller.Send = func(context.Context, string) error { return nil }
 	r.Keeper.Poller.Sweeper.Send, r.Keeper.Poller.Sweeper.Volatile = r.Keeper.Poller.Send, false
-	timedOut, resumed := make(chan struct{}), make(chan struct{})
+	listed, timedOut, resumed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var queries atomic.Int64
 	r.Jobs.DB = meddle(r.Home.DB, func(in any, next func() error) error {
 		q, ok := in.(*dynamodb.QueryInput)
@@ -136,7 +136,8 @@ func TestYoungBatchIsNotResumed(t *testing.T) {
 			return next()
 		}
 		n := queries.Add(1)
-		if n == 1 {
+		if n == 1 { // the batches of the day are listed
+			close(listed)
 			<-timedOut
 		}
 		err := next()
@@ -146,6 +147,7 @@ func TestYoungBatchIsNotResumed(t *testing.T) {
 		return err
 	})
 	r.start()
+	<-listed
 	b := r.batch()
 	close(timedOut)
 	<-resumed
