@@ -31,9 +31,7 @@ func TestNegativeDurationsAreUsageErrors(t *testing.T) {
 			}
 		}
 	}
-	for _, cmd := range []*cobra.Command{backupCommand(), restoreCommand(), conformCommand(), modelCommand(), serveCommand(), versionCommand(), verifyCommand()} {
-		visit(cmd)
-	}
+	visit(rootCommand())
 	if found < 4 {
 		t.Errorf("%d duration flags are found, want at least 4", found)
 	}
