@@ -37,7 +37,8 @@ func (r *Reader) remember(text []byte, s Signer) {
 	}
 }
 
-// maxRemembered is the size of a header up to which it is remembered; SDKs send about 200 bytes.
+// maxRemembered is how much is remembered of a header and of the canonical form of a request; SDKs send
+// about 200 bytes.
 const maxRemembered = 1024
 
 // beforeSignature returns a header up to its signature; nil if that is not its last part.
@@ -59,11 +60,10 @@ type verifiedSigner struct {
 	sent    []byte // X-Amz-Date
 	date    time.Time
 
-	names   []byte // of the signed headers, sorted
-	fork    bool   // forkHeader is one of them
-	start   []byte // of the text that is signed
-	signing *signingKey
-	signer  Signer
+	names  []byte // of the signed headers, sorted
+	fork   bool   // forkHeader is one of them
+	begin  *beginning
+	signer Signer
 }
 
 // rememberVerified remembers a signer. It does not if the signature is in the query, the date in
@@ -78,7 +78,7 @@ func (r *Reader) rememberVerified(current *verifierKeys, q *Request, a *authoriz
 	}
 	s.AccessKey = bytes.Clone(s.AccessKey)
 	r.verified = &verifiedSigner{keys: current, service: q.Service, prefix: bytes.Clone(prefix), sent: bytes.Clone(sent), date: date,
-		names: bytes.Clone(a.signedHeaders), fork: a.signs("x-stator-fork"), start: appendStart(nil, date, signing), signing: signing, signer: s}
+		names: bytes.Clone(a.signedHeaders), fork: a.signs("x-stator-fork"), begin: newBeginning(q, a.signedHeaders, date, signing), signer: s}
 }
 
 // verify decides about a request that is like the one that was verified: only its signature can be
@@ -99,8 +99,8 @@ func (p *verifiedSigner) verify(v *Verifier, r *Request) (s Signer, decided bool
 	}
 	w := workspaces.Get().(*workspace)
 	defer w.release()
-	if !w.signs(r, p.names, p.start, p.signing, text[len(p.prefix):]) {
-		w.logWrong(v.log, r, p.names, p.signing)
+	if !w.signs(r, p.names, p.begin, text[len(p.prefix):]) {
+		w.logWrong(v.log, r, p.names, p.begin.key)
 		return Signer{}, true, mismatch()
 	}
 	return p.signer, true, nil

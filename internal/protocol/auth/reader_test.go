@@ -75,6 +75,13 @@ func TestVerifyNext(t *testing.T) {
 	authorization := string(headers.Header("Authorization"))
 	otherBody, otherService, query := first, first, first
 	otherBody.Body, otherService.Service, query.Query = append([]byte(" "), first.Body...), "monitoring", "a=b"
+	// rightly returns a request with another header whose signature is right.
+	rightly := func(name, value string) Request {
+		r := with([2]string{name, value})
+		right := sign(r, vectorDate, vectorSecret, vectorKey+"/20150830/eu-west-1/dynamodb/aws4_request", "host;x-amz-date;x-amz-target")
+		r.Headers = r.Headers.(headerList).with([2]string{"Authorization", authorization[:len(authorization)-64] + right})
+		return r
+	}
 	now := vectorTime
 	v := NewVerifier(vectorSet(), func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
@@ -98,6 +105,9 @@ func TestVerifyNext(t *testing.T) {
 		{name: "with another target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.DeleteTable"})},
 		{name: "with a second target", r: with([2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"}, [2]string{"X-Amz-Target", "DynamoDB_20120810.GetItem"})},
 		{name: "with a fork that is not signed", r: with([2]string{"X-Stator-Fork", "one"})},
+		{name: "with another target and a right signature", r: rightly("X-Amz-Target", "DynamoDB_20120810.DeleteTable")},
+		{name: "with a short host and a right signature", r: rightly("Host", "a")},
+		{name: "with a long host and a right signature", r: rightly("Host", strings.Repeat("a", 2000))},
 		{name: "with another date", r: with([2]string{"X-Amz-Date", "20150830T123601Z"})},
 		{name: "without a date", r: with([2]string{"X-Amz-Date", ""})},
 		{name: "with the date in Date", r: with([2]string{"X-Amz-Date", ""}, [2]string{"Date", vectorDate})},
@@ -127,6 +137,26 @@ func TestVerifyNext(t *testing.T) {
 				t.Errorf("%v, %v, want %v, %v", got, err, want, wantErr)
 			}
 		})
+	}
+}
+
+// What is remembered of a connection is bounded, whatever its requests have in their headers.
+func TestRememberedIsBounded(t *testing.T) {
+	r := signed(vectorKey, vectorSecret, vectorTime)
+	headers := r.Headers.(headerList).with([2]string{"Host", strings.Repeat("a", 100_000)})
+	authorization := string(headers.Header("Authorization"))
+	r.Headers = headers
+	right := sign(r, vectorDate, vectorSecret, vectorKey+"/20150830/eu-west-1/dynamodb/aws4_request", "host;x-amz-date;x-amz-target")
+	r.Headers = headers.with([2]string{"Authorization", authorization[:len(authorization)-64] + right})
+	v := newTestVerifier(vectorTime)
+	var last Reader
+	for range 2 {
+		if _, err := v.VerifyNext(r, &last); err != nil || last.verified == nil {
+			t.Fatalf("%v, remembered: %v", err, last.verified != nil)
+		}
+	}
+	if n := len(last.verified.begin.canonical); n == 0 || n > maxRemembered {
+		t.Errorf("%d bytes of the canonical form are remembered", n)
 	}
 }
 

@@ -3,9 +3,7 @@ package auth
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"hash"
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 
 	"github.com/stator-db/stator/internal/protocol/keys"
@@ -22,7 +20,7 @@ type signingScope struct {
 // signingKey is derived from a secret for a scope.
 type signingKey struct {
 	signingScope
-	macs sync.Pool // of hash.Hash, with the key
+	mac macKey
 }
 
 // newSigningKey derives the key of a scope.
@@ -33,17 +31,14 @@ func newSigningKey(s signingScope) *signingKey {
 		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
-	return &signingKey{signingScope: s, macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return &signingKey{signingScope: s, mac: newMACKey(key)}
 }
 
 // appendSum appends the signature of a text.
 func (k *signingKey) appendSum(b, text []byte) []byte {
-	mac := k.macs.Get().(hash.Hash)
-	mac.Reset()
-	mac.Write(text)
-	b = mac.Sum(b)
-	k.macs.Put(mac)
-	return b
+	w := workspaces.Get().(*workspace)
+	defer w.release()
+	return w.hash.appendMAC(b, &k.mac, k.mac.inner, text)
 }
 
 // cachedKeys is how many signing keys are cached.

@@ -125,6 +125,7 @@ func (v *Verifier) Find(accessKey []byte, region string) (*keys.Key, Signer) {
 
 // workspace is the memory for one verification.
 type workspace struct {
+	hash     hasher
 	text     []byte
 	start    []byte // of the text that is signed
 	names    []byte // signed headers
@@ -133,7 +134,7 @@ type workspace struct {
 	hex      [2 * sha256.Size]byte
 }
 
-var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+var workspaces = sync.Pool{New: func() any { return &workspace{hash: newHasher()} }}
 
 // maxKept is how much memory of a workspace is kept.
 const maxKept = 32 << 10
@@ -232,7 +233,7 @@ func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *si
 	defer w.release()
 	names, ok := w.sortedNames(a.signedHeaders)
 	w.start = appendStart(w.start[:0], date, key)
-	valid := w.signs(r, names, w.start, key, a.signature) && ok
+	valid := w.signs(r, names, &beginning{key: key, inner: key.mac.inner, start: w.start}, a.signature) && ok
 	if !valid {
 		w.logWrong(v.log, r, names, key)
 	}
@@ -255,8 +256,29 @@ func appendStart(b []byte, date time.Time, key *signingKey) []byte {
 	return append(append(append(b, '/'), key.service...), "/"+terminator+"\n"...)
 }
 
+// A beginning is what is known of the texts of a signature before its request is read: that of the text
+// that is signed, and one that the canonical form may have.
+type beginning struct {
+	key   *signingKey
+	inner state  // of the key, after what of the text is not in start
+	start []byte // of the text, up to the hash of the canonical form
+
+	canonical []byte // whole blocks; empty if none are known
+	hashed    state  // after these
+}
+
+// newBeginning hashes what requests have in common with one of a date, whose names of headers are sorted.
+func newBeginning(r *Request, names []byte, date time.Time, key *signingKey) *beginning {
+	w := workspaces.Get().(*workspace)
+	defer w.release()
+	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
+	start, canonical := appendStart(nil, date, key), bytes.Clone(wholeBlocks(w.text[:min(len(w.text)-len(w.bodyHash), maxRemembered)]))
+	known := wholeBlocks(start)
+	return &beginning{key: key, inner: key.mac.inner.after(known), start: start[len(known):], canonical: canonical, hashed: state(nil).after(canonical)}
+}
+
 // signs reports whether a signature is that of a request with sorted names of signed headers.
-func (w *workspace) signs(r *Request, names, start []byte, key *signingKey, signature []byte) bool {
+func (w *workspace) signs(r *Request, names []byte, begin *beginning, signature []byte) bool {
 	w.sum = sha256.Sum256(r.Body)
 	hex.Encode(w.bodyHash[:], w.sum[:])
 	// A hash that the client declares is not used, but must be right.
@@ -264,9 +286,13 @@ func (w *workspace) signs(r *Request, names, start []byte, key *signingKey, sign
 	declaredRight := len(declared) == 0 || string(declared) == string(w.bodyHash[:])
 
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
-	w.sum = sha256.Sum256(w.text)
-	w.text = hex.AppendEncode(append(w.text[:0], start...), w.sum[:])
-	key.appendSum(w.sum[:0], w.text)
+	if rest, ok := bytes.CutPrefix(w.text, begin.canonical); ok {
+		w.hash.appendSum(w.sum[:0], begin.hashed, rest)
+	} else {
+		w.sum = sha256.Sum256(w.text)
+	}
+	w.text = hex.AppendEncode(append(w.text[:0], begin.start...), w.sum[:])
+	w.hash.appendMAC(w.sum[:0], &begin.key.mac, begin.inner, w.text)
 	hex.Encode(w.hex[:], w.sum[:])
 	return len(signature) == len(w.hex) && subtle.ConstantTimeCompare(signature, w.hex[:]) == 1 && declaredRight
 }

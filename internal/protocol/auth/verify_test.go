@@ -779,6 +779,18 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
+// BenchmarkVerifyNext verifies a request like the one before it on its connection.
+func BenchmarkVerifyNext(b *testing.B) {
+	v, r := newTestVerifier(vectorTime), doorRequest()
+	var last Reader
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.VerifyNext(r, &last); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // Any header and query yield a signer only with the right signature.
 func FuzzVerify(f *testing.F) {
 	r := signed(vectorKey, vectorSecret, vectorTime)
