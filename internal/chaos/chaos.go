@@ -62,8 +62,8 @@ type Run struct {
 type Failure struct {
 	Run
 
-	// Minimal is a smallest part of the injected faults with which the check fails. It is
-	// nil if they could not be reduced: then the check depends on more than the faults, or it is Interrupted.
+	// Minimal is a smallest part of the injected faults with which the check fails: none if the seed alone
+	// breaks it. It is nil if they could not be reduced: then the check depends on more than the faults, or it is Interrupted.
 	Minimal     []stator.InjectedFault
 	Replay      stator.FaultPlan // injects Minimal, or else all of the faults
 	Runs        int              // that it took
@@ -255,6 +255,13 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 		return f, failure
 	}
 	whole := f.Replay
+	if len(run.Faults) > 0 && fails(nil) { // the seed alone breaks it
+		f.Minimal, f.Replay = []stator.InjectedFault{}, o.replay(run.Seed, nil)
+		if err := o.confirm(ctx, f); err != nil || f.Reproduced {
+			return f, err
+		}
+		f.Replay = whole // it has failed by chance
+	}
 	kinds := byKind(run.Faults)
 	if len(kinds) > 1 {
 		kinds = inject.Minimize(kinds, func(part [][]stator.InjectedFault) bool { return fails(inOrder(part)) })

@@ -103,6 +103,23 @@ func TestReductionByChance(t *testing.T) {
 	}
 }
 
+// A check that fails with a seed, whatever the faults, is reported with none, not with one that any would do for.
+func TestFailureOfTheSeed(t *testing.T) {
+	result, err := Search(t.Context(), Options{Plan: losesAnswers(), Seeds: 2, Check: func(ctx context.Context, url string, seed uint64) (string, error) {
+		_, err := repeated(ctx, url)
+		if err == nil && seed == 2 {
+			err = errors.New("the seed")
+		}
+		return "", err
+	}})
+	if err != nil || len(result.Failures) != 1 {
+		t.Fatalf("the search returns %+v, %v", result, err)
+	}
+	if f := &result.Failures[0]; f.Minimal == nil || len(f.Minimal) > 0 || len(f.Replay.Rules) > 0 || f.Replay.Seed != 2 || len(f.Faults) != repeatedUpdates || !f.Whole || f.Confirmed != 3 {
+		t.Errorf("the faults %+v are reduced to %+v with the plan %+v, confirmed by %d runs; want none", f.Faults, f.Minimal, f.Replay, f.Confirmed)
+	}
+}
+
 // A failure that never comes again is not reproduced, whatever it was reduced to.
 func TestFailureByChance(t *testing.T) {
 	for _, c := range []struct {

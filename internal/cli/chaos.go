@@ -94,6 +94,8 @@ func (f *chaosFlags) options(cmd *cobra.Command) (o chaos.Options, err error) {
 		return o, usageError{errors.New("--replay and --faults cannot be combined")}
 	case f.replay != "" && cmd.Flags().Changed("identity"):
 		return o, usageError{errors.New("--replay and --identity cannot be combined: the file has requests by ids that depend on its identity")}
+	case f.replay != "" && ofSearch(cmd) != "":
+		return o, usageError{fmt.Errorf("--replay and --%s cannot be combined: the faults of the file are injected as they are, one run after the other", ofSearch(cmd))}
 	case f.seeds < 1 || f.controls < 1 || f.parallel < 1 || f.failures < 1 || f.maxRuns < 1:
 		return o, usageError{errors.New("--seeds, --controls, --parallel, --failures and --max-runs must be at least 1")}
 	case f.parallel > maxParallelRuns:
@@ -118,6 +120,16 @@ func (f *chaosFlags) options(cmd *cobra.Command) (o chaos.Options, err error) {
 		o.Seeds = 1
 	}
 	return o, nil
+}
+
+// ofSearch returns a flag that was given and that only a search uses, or nothing.
+func ofSearch(cmd *cobra.Command) string {
+	for _, name := range []string{"first-seed", "parallel", "failures", "max-runs", "out"} {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // maxParallelRuns bounds --parallel: each run has a server and a command.
@@ -223,7 +235,10 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 		case failure.Interrupted:
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nThe search ended before its %d faults were reduced. All of them:\n\n", failure.Seed, failure.Err, len(failure.Faults))
 		case failure.Confirmations > 0 && len(failure.Faults) == 0:
-			fmt.Fprintf(&b, "\nseed %d breaks it: %v\nNo fault was injected; without faults %d of %d further runs with this seed failed\n\n", failure.Seed, failure.Err, failure.Confirmed, failure.Confirmations)
+			fmt.Fprintf(&b, "\nseed %d breaks it: %v\nNo fault was injected; without faults %d of %d further runs with this seed failed\n", failure.Seed, failure.Err, failure.Confirmed, failure.Confirmations)
+		case failure.Confirmations > 0 && failure.Minimal != nil && len(failure.Minimal) == 0:
+			fmt.Fprintf(&b, "\nseed %d breaks it: %v\nIt needs no fault: without faults %d of %d further runs with this seed failed\n", failure.Seed, failure.Err,
+				failure.Confirmed, failure.Confirmations)
 		case failure.Confirmations > 0 && failure.Minimal == nil:
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIts %d faults could not be reduced (%d runs): with all of them %d of %d further runs failed, and with\nfewer only by chance. It also depends on something else, such as time or the order of parallel requests:\n\n", failure.Seed, failure.Err,
 				len(failure.Faults), failure.Runs, failure.Confirmed, failure.Confirmations)
@@ -233,8 +248,10 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 			fmt.Fprintf(&b, "\nseed %d breaks it: %v\n%d of %d faults are enough (%d runs%s); with them %d of %d runs failed\n\n", failure.Seed, failure.Err,
 				len(failure.Minimal), len(failure.Faults), failure.Runs, unlessWhole(failure), failure.Confirmed, failure.Confirmations)
 		}
-		if err := inject.WriteTimeline(&b, shown.Faults); err != nil {
-			return err
+		if len(shown.Faults) > 0 {
+			if err := inject.WriteTimeline(&b, shown.Faults); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintf(&b, "\nthe end of what the command said:\n%s", indented(shown.Output))
 		if files[i] != "" {

@@ -148,6 +148,8 @@ func TestChaosReport(t *testing.T) {
 	}{
 		{"reduced", chaos.Failure{Run: broken, Minimal: faults[:1], Runs: 9, Whole: true, Confirmed: 2, Confirmations: 3, Reproduced: true, Shown: again},
 			"1 of 2 faults are enough (9 runs); with them 2 of 3 runs failed", "again", true},
+		{"to none", chaos.Failure{Run: broken, Minimal: []stator.InjectedFault{}, Runs: 2, Whole: true, Confirmed: 3, Confirmations: 3, Reproduced: true, Shown: chaos.Run{Output: "again"}},
+			"It needs no fault: without faults 3 of 3 further runs with this seed failed", "again", true},
 		{"not reduced", chaos.Failure{Run: broken, Runs: 9, Confirmed: 2, Confirmations: 3, Reproduced: true, Shown: again},
 			"Its 2 faults could not be reduced (9 runs): with all of them 2 of 3 further runs failed", "again", true},
 		{"not reduced, and it never failed again", chaos.Failure{Run: broken, Runs: 9, Confirmations: 3},
@@ -164,7 +166,7 @@ func TestChaosReport(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := text.String()
-			if !strings.Contains(said, c.says) || strings.Contains(said, "are enough") != (c.failure.Minimal != nil) || !strings.Contains(said, "\n    "+c.output+"\n") || !strings.Contains(said, "  first ") {
+			if !strings.Contains(said, c.says) || strings.Contains(said, "are enough") != (len(c.failure.Minimal) > 0) || !strings.Contains(said, "\n    "+c.output+"\n") || strings.Contains(said, "  first ") != (len(c.failure.Shown.Faults) > 0 || !c.reproduced) {
 				t.Errorf("the text is %s, want %q, and the output %q", said, c.says, c.output)
 			}
 			if want := fmt.Sprintf(`"reproduced":%v,"interrupted":%v,`, c.reproduced, c.failure.Interrupted); !strings.Contains(encoded.String(), want) {
@@ -187,7 +189,7 @@ func TestChaosEndsEarly(t *testing.T) {
 	}{
 		{"interrupted", "{ test $STATOR_SEED = 0 || { echo >>runs; test $(wc -l <runs) -lt 4 || { kill -INT $PPID; sleep 1000; }; false; }; }", []string{"--failures", "3"},
 			"3 of 3 runs failed, 12 faults injected\n\nseed 1 has broken it: the command ended with exit status 1\nThe search ended before its 4 faults were reduced", "cannot complete the search: context canceled"},
-		{"it cannot write", "test $STATOR_SEED = 0", []string{"--out", filepath.Join("no", "such", "folder")}, "1 of 4 faults are enough", "cannot write the faults"},
+		{"it cannot write", "test $STATOR_SEED = 0", []string{"--out", filepath.Join("no", "such", "folder")}, "It needs no fault: without faults 3 of 3 further runs with this seed failed", "cannot write the faults"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := runCLI(append([]string{"chaos", "--check", sendsRequests() + " && " + c.check, "--seeds", "3", "--faults", faultsOfLists(t)}, c.args...)...)
@@ -244,6 +246,9 @@ func TestChaosUsage(t *testing.T) {
 		{[]string{"chaos", "--check", "true", "--identity", "x"}, "auto, key or operation"},
 		{[]string{"chaos", "--check", "true", "--identity", "operation", "--replay", file}, "--replay and --identity cannot be combined"},
 		{[]string{"chaos", "--check", "true", "--identity", "auto", "--replay", file}, "--replay and --identity cannot be combined"},
+		{[]string{"chaos", "--check", "true", "--max-runs", "9", "--replay", file}, "--replay and --max-runs cannot be combined"},
+		{[]string{"chaos", "--check", "true", "--parallel", "2", "--replay", file}, "--replay and --parallel cannot be combined"},
+		{[]string{"chaos", "--check", "true", "--out", "f.yaml", "--replay", file}, "--replay and --out cannot be combined"},
 		{[]string{"chaos", "--check", "true", "--faults", file}, file + ":2:12: fault \"nothing\""},
 		{[]string{"serve", "--in-memory", "--faults", file}, file + ":2:12: fault \"nothing\""},
 		{[]string{"serve", "--in-memory", "--fault-seed", "3"}, "--fault-seed requires --faults"},
