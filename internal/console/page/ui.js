@@ -82,9 +82,10 @@ export function Grid({ label, columns, rows, selected, onSelect, onOpen, action,
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => { // before it is painted: the rows of the old place may not exist
     setCursor(0);
-    if (box.current) box.current.scrollTop = 0;
+    box.current.scrollTop = 0;
+    setWindow((old) => ({ ...old, top: 0 }));
   }, [rows]);
   const first = Math.max(0, Math.floor(window_.top / rowHeight) - overscan);
   const last = Math.min(rows.length, Math.ceil((window_.top + window_.height) / rowHeight) + overscan);
