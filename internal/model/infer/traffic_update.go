@@ -47,11 +47,14 @@ func (e *Entity) newValue(a *Attribute) string {
 const unknownChange = "which attributes it changes is not known"
 
 // transition chooses the values of an enumeration before and after an update:
-// those with which exactly the index keys change that the server has counted,
-// and the attributes of the condition are present.
+// those with which exactly the index keys change that the server has counted, the
+// attributes of the condition are present, and as few attributes as possible appear or
+// disappear that the update does not change. Those that do are not decided by the
+// enumeration, whatever the samples show.
 func (e *Entity) transition(a *Action, changed, condition string) {
-	wanted := strings.Split(changed, ", ")
+	keys := e.templated(strings.Split(changed, ", "))
 	needed := e.neededBy(condition)
+	var best *transition
 	for i := range a.Set {
 		by := e.attribute(a.Set[i].Name)
 		if by == nil || len(by.Values) < 2 {
@@ -59,21 +62,61 @@ func (e *Entity) transition(a *Action, changed, condition string) {
 		}
 		for _, from := range by.Values {
 			for _, to := range by.Values {
-				if from != to && needed.allow(by.Name, from) && slices.Equal(e.keysChanged(a, by.Name, from, to), e.templated(wanted)) {
-					a.From = append(a.From, Assignment{by.Name, exchange.Quote(from)})
-					a.Set[i].Value = exchange.Quote(to)
-					a.Notes = append(a.Notes, "which values "+by.Name+" has before and after is not counted")
-					e.removeAbsent(a, by.Name, to)
-					return
+				if from == to || !needed.allow(by.Name, from) || !slices.Equal(e.keysChanged(a, by.Name, from, to), keys) {
+					continue
+				}
+				if t := e.transitionOf(a, i, from, to); best == nil || t.penalty() < best.penalty() {
+					best = t
 				}
 			}
 		}
+	}
+	if best != nil {
+		by := a.Set[best.of].Name
+		a.From = append(a.From, Assignment{by, exchange.Quote(best.from)})
+		a.Set[best.of].Value = exchange.Quote(best.to)
+		a.Notes = append(a.Notes, "which values "+by+" has before and after is not counted")
+		for _, x := range best.unchanged {
+			x.When = nil
+			x.Guess += "; " + by + " does not decide which, as an update changes only that"
+		}
+		e.removeAbsent(a, by, best.to)
+		return
 	}
 	for _, p := range needed {
 		if !slices.ContainsFunc(a.From, func(x Assignment) bool { return x.Name == p.Attribute }) {
 			a.From = append(a.From, Assignment{p.Attribute, exchange.Quote(p.Values[0])})
 		}
 	}
+}
+
+// transition is a change of an enumeration by an update.
+type transition struct {
+	of        int // the index of the enumeration in the assignments
+	from, to  string
+	unchanged []*Attribute // that would appear or disappear, but are not changed
+	absent    int          // how many attributes are changed that are absent before and after
+}
+
+func (t *transition) penalty() int { return len(t.unchanged) + 2*t.absent }
+
+// transitionOf compares the attributes that appear or disappear with those that an update
+// changes.
+func (e *Entity) transitionOf(a *Action, of int, from, to string) *transition {
+	t := &transition{of: of, from: from, to: to}
+	for _, x := range e.Attributes {
+		if x.When == nil || x.When.Attribute != a.Set[of].Name || e.inKey(x.Name) {
+			continue
+		}
+		was, is := slices.Contains(x.When.Values, from), slices.Contains(x.When.Values, to)
+		switch changed := slices.ContainsFunc(a.Set, func(s Assignment) bool { return s.Name == x.Name }); {
+		case was != is && !changed:
+			t.unchanged = append(t.unchanged, x)
+		case changed && !was && !is:
+			t.absent++
+		}
+	}
+	return t
 }
 
 // presences are the values that attributes must have for others to be present.
