@@ -38,7 +38,7 @@ var faultDescriptions = map[string]string{
 	"machine":     "A write does not follow its status machine.",
 	"condition":   "A condition is false for the item before the write, or tests an unknown attribute.",
 	"overwrite":   "A put without a condition may replace an existing item.",
-	"stale":       "An update would leave a key that contradicts the attributes it is built from.",
+	"stale":       "An update would leave a key that contradicts the attributes it is built from, or an attribute that contradicts its when.",
 	"size":        "An item, a set, a list or a key may exceed its limit.",
 	"collection":  "An item collection exceeds 10 GB at the horizon.",
 	"limit":       "A transaction or batch has too many items.",

@@ -51,6 +51,7 @@ var chatMistakes = []mistake{
 	{"an index that nothing reads", "query: message, given: [userId], order: sentAt desc, page: 20, matches: 200, returns: [PK, SK]", "get: message, given: [channelId, month, sentAt, messageId]", "unused", "GSI2: {partition"},
 	{"several items where one can be", "{name: workspace, get: workspace, given: [wsId]", "{name: workspace, query: workspace, given: [wsId], matches: 3", "expectation", "name: workspace,"},
 	{"an update of the key", "set: {lastRead: \"{lastRead}\"}", "set: {userId: \"{userId}\"}", "syntax", "name: mark read"},
+	{"an attribute of a state that the update does not set", "mix: {READ: 0.95}}\n", "mix: {READ: 0.95}}\n      readAt: {format: iso8601, when: {state: READ}}\n", "stale", "name: mark mention read"},
 	{"a counter that all transactions write", "      - update: message\n        given: [channelId, month, sentAt, messageId]\n        add: {replies: 1}\n        condition: attribute_exists(PK)\n    rate: 300_000/day",
 		"      - update: workspace\n        given: [wsId]\n        set: {title: \"{title}\"}\n        skew: {wsId: 0.5}\n    rate: 300_000/day", "conflict", "update: workspace"},
 }

@@ -111,7 +111,7 @@ type Template struct {
 	Location
 	Name     string     `yaml:"-"`
 	Text     string     `yaml:"template,required,short" doc:"text that contains {attribute}"`
-	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
+	When     []*Setting `yaml:"when,named" doc:"present when these attributes have one of these values, and only then"`
 	template template
 }
 
@@ -134,7 +134,7 @@ type Attribute struct {
 	Distinct Count      `yaml:"distinct" doc:"how many distinct values occur; defaults to one for each item"`
 	Hottest  float64    `yaml:"hottest" doc:"share of the traffic that the busiest value receives, or the busiest values if hot is given"`
 	Hot      int        `yaml:"hot" doc:"how many values receive the share of hottest together, each the same; defaults to 1"`
-	When     []*Setting `yaml:"when,named" doc:"present only when these attributes have one of these values"`
+	When     []*Setting `yaml:"when,named" doc:"present when these attributes have one of these values, and only then"`
 	Stored   *bool      `yaml:"stored" doc:"false for an attribute that is used only in templates"`
 	Example  *Literal   `yaml:"example" doc:"an example value"`
 }

@@ -15,7 +15,7 @@ import (
 const maxStates = 1 << 12
 
 // update determines what an update changes: the attributes that the action names,
-// and the keys and other templates that depend on them. The changes must be right for
+// and those that depend on them by a template or a when. The changes must be right for
 // every state of the item that the condition accepts; where no single request is, it
 // reports a fault.
 func (c *planner) update() {
@@ -23,15 +23,13 @@ func (c *planner) update() {
 	s.edits = s.namedEdits()
 	byAction := s.edits
 	for _, f := range s.Entity.fields {
-		if touched(byAction, f) {
-			c.checkRemoved(f)
-			continue
-		}
-		if f.template == nil && !s.Table.schema.Uses(f.Name) || !f.Stored || s.Table.schema.Key.Has(f.Name) {
-			continue
-		}
-		if e, changes := c.dependentEdit(f); changes {
-			s.edits = append(s.edits, e)
+		switch {
+		case touched(byAction, f):
+			c.checkNamed(f)
+		case f.Stored && !s.Table.schema.Key.Has(f.Name):
+			if e, changes := c.dependentEdit(f); changes {
+				s.edits = append(s.edits, e)
+			}
 		}
 	}
 	c.orderStates()
@@ -39,15 +37,32 @@ func (c *planner) update() {
 	s.edits = slices.DeleteFunc(s.edits, func(e edit) bool { return !e.field.Stored })
 }
 
-// checkRemoved reports a field with a template that the update removes by its name although
-// the model says that items have it.
-func (c *planner) checkRemoved(f *Field) {
-	if f.template == nil || !slices.Contains(c.step.Action.Remove, f.Name) {
+// checkNamed reports a field that the update sets or removes by its name although the model
+// says that the items do not have it afterwards, or have it.
+func (c *planner) checkNamed(f *Field) {
+	if !f.Stored || f.template == nil && len(f.requires) == 0 {
 		return
 	}
-	if p, known := c.presence(f); known && p.mayBeAfter {
+	deciding := changedBy(c.step.edits, names(f.requires))
+	if slices.ContainsFunc(deciding, edit.accumulates) {
+		c.accumulated(f, nil)
+		return
+	}
+	p, known := c.presence(f)
+	removes, requirement := slices.Contains(c.step.Action.Remove, f.Name), strings.Join(names(f.requires), ", ")
+	switch {
+	case !known:
+	case removes && f.template != nil && p.mayBeAfter:
 		c.fault("stale", "remove", "declare with when which items have it, and change that attribute",
 			"it removes %s, which the item still has by its template", f.Name)
+	case removes && p.mustBeAfter:
+		c.fault("stale", "remove", "change "+requirement+" as well",
+			"it removes %s, which the item still has by its when", f.Name)
+	case !removes && !p.mayBeAfter:
+		c.fault("stale", "set", "change "+requirement+" as well, or do not set it",
+			"it sets %s, which the item does not have afterwards by its when", f.Name)
+	case p.mayBeAfter && !p.mustBeAfter && len(deciding) > 0:
+		c.undecided(f)
 	}
 }
 
@@ -72,8 +87,8 @@ func touched(edits []edit, f *Field) bool {
 	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
 }
 
-// dependentEdit returns the change of a field that has a template, if the update
-// changes it.
+// dependentEdit returns the change of a field that has a template or a when, if the
+// update changes it.
 func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	s := c.step
 	if s.Action.Creates {
@@ -97,7 +112,8 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	case slices.ContainsFunc(parts, func(e edit) bool { return e.verb == "REMOVE" }), !p.mayBeAfter:
 		return edit{verb: "REMOVE", field: f, key: true}, p.mayBeBefore
 	case f.template == nil && p.mustBeAfter && !p.mustBeBefore:
-		c.fault("stale", "set", "set it too", "the item must have %s afterwards, which is in a key of an index, and the update does not set it", f.Name)
+		c.fault("stale", "set", "set it too, or let its when name an attribute that tells which of these items have it",
+			"the item has %s afterwards by its when, and the update does not set it", f.Name)
 		return e, false
 	case p.mustBeAfter && (len(parts) > 0 || !p.mustBeBefore):
 		c.ambiguousFrom(f)
@@ -151,11 +167,13 @@ func (e edit) accumulates() bool { return e.verb == "ADD" || e.verb == "append" 
 // that is a copy of a number can be added to as well; an expression cannot build text
 // from a sum.
 func (c *planner) accumulated(f *Field, parts []edit) (e edit, changes bool) {
-	if _, single := f.template.single(); single && f.Type == item.N && len(parts) == 1 && parts[0].verb == "ADD" && len(f.requires) == 0 {
-		return edit{verb: "ADD", field: f, value: parts[0].value}, true
+	if f.template != nil {
+		if _, single := f.template.single(); single && f.Type == item.N && len(parts) == 1 && parts[0].verb == "ADD" && len(f.requires) == 0 {
+			return edit{verb: "ADD", field: f, value: parts[0].value}, true
+		}
 	}
 	for _, e := range changedBy(c.step.edits, slices.Concat(c.step.Entity.dependencies(f.Name), names(f.requires))) {
-		if e.accumulates() {
+		if e.accumulates() && e.field != f {
 			member := map[string]string{"ADD": "add", "append": "append"}[e.verb]
 			c.fault("stale", member, "set "+e.field.Name+" to its new value, with a condition on the value before",
 				"%s depends on %s, but no expression can compute it from the sum", f.Name, e.field.Name)

@@ -10,7 +10,8 @@ import (
 )
 
 // After an update, each key of an item is what its template gives for the item's
-// attributes, whatever state the item was in before.
+// attributes, and the item has the attributes whose when holds, whatever state the item
+// was in before.
 func TestUpdatesKeepKeys(t *testing.T) {
 	states := 0
 	for name, text := range correctModels(t) {
@@ -83,21 +84,25 @@ patterns:
   - {name: x, update: job, given: [id], rate: 1/s, %s}
 `
 	for _, c := range []struct{ action, edits, states string }{
-		{`set: {status: DONE}`, "SET status, REMOVE GPK, REMOVE GSK", "READY RUNNING RETRY DONE"},
-		{`set: {status: DONE}, condition: "#status = :s", values: {":s": RUNNING}, from: {status: RUNNING}`, "SET status", ""},
-		{`set: {status: RETRY}`, "SET status, SET GPK, SET GSK", "DONE READY RUNNING RETRY"},
+		{`set: {status: DONE}`, "SET status, REMOVE GPK, REMOVE GSK, REMOVE leased", "READY RUNNING RETRY DONE"},
+		{`set: {status: DONE}, condition: "#status = :s", values: {":s": RUNNING}, from: {status: RUNNING}`, "SET status, REMOVE leased", "RUNNING"},
+		{`set: {status: DONE}, condition: "#status <> :s", values: {":s": RUNNING}, from: {status: READY}`, "SET status, REMOVE GPK, REMOVE GSK", "READY RETRY DONE"},
+		{`set: {status: RUNNING, leased: "{leased}"}, condition: "#status = :s", values: {":s": READY}, from: {status: READY}`, "SET status, SET leased, REMOVE GPK, REMOVE GSK", "READY"},
+		{`set: {status: RUNNING}, condition: "#status = :s", values: {":s": RUNNING}, from: {status: RUNNING}`, "SET status", ""},
+		{`set: {status: RETRY}, remove: [leased], condition: "#status = :s", values: {":s": RUNNING}, from: {status: RUNNING}`, "SET status, REMOVE leased, SET GPK, SET GSK", "RUNNING"},
+		{`set: {status: RETRY}`, "SET status, SET GPK, SET GSK, REMOVE leased", "DONE READY RUNNING RETRY"},
 		{`set: {status: RETRY}, condition: "#status = :s", values: {":s": READY}, from: {status: READY}`, "SET status, SET GPK", "READY"},
-		{`set: {status: RETRY}, condition: "#status IN (:a, :b)", values: {":a": READY, ":b": RUNNING}, from: {status: READY}`, "SET status, SET GPK, SET GSK", "READY RUNNING"},
-		{`set: {status: RETRY}, condition: "#status = :a OR #status = :b AND #leased < :t", values: {":a": READY, ":b": RUNNING, ":t": "2026-01-01T00:00:00Z"}, from: {status: READY}`, "SET status, SET GPK, SET GSK", "READY"},
+		{`set: {status: RETRY}, condition: "#status IN (:a, :b)", values: {":a": READY, ":b": RUNNING}, from: {status: READY}`, "SET status, SET GPK, SET GSK, REMOVE leased", "READY RUNNING"},
+		{`set: {status: RETRY}, condition: "#status = :a OR #status = :b AND #leased < :t", values: {":a": READY, ":b": RUNNING, ":t": "2026-01-01T00:00:00Z"}, from: {status: READY}`, "SET status, SET GPK, SET GSK, REMOVE leased", "READY"},
 		{`set: {due: "{due}"}, condition: "#status = :s", values: {":s": READY}, from: {status: READY}`, "SET due, SET GSK", "READY"},
 		{`set: {due: "{due}"}, condition: "attribute_exists(GSK)", from: {status: READY}`, "SET due, SET GSK", "READY RETRY"},
 		{`set: {due: "{due}"}, condition: "#status = :s", values: {":s": DONE}, from: {status: DONE}`, "SET due", ""},
 		{`remove: [due], condition: attribute_exists(PK)`, "REMOVE due, REMOVE GSK", "DONE READY RUNNING RETRY"},
-		{`remove: [status], condition: attribute_exists(PK)`, "REMOVE status, REMOVE GPK, REMOVE GSK", "DONE READY RUNNING RETRY"},
+		{`remove: [status], condition: attribute_exists(PK)`, "REMOVE status, REMOVE GPK, REMOVE GSK, REMOVE leased", "DONE READY RUNNING RETRY"},
 		{`add: {points: 3}`, "ADD points, ADD rank", ""},
 		{`set: {points: 3}`, "SET points, SET rank", ""},
 		{`set: {kind: a}`, "SET kind", ""},
-		{`set: {status: READY}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET status, SET GPK, SET GSK", "RUNNING"},
+		{`set: {status: READY}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET status, SET GPK, SET GSK, REMOVE leased", "RUNNING"},
 		{`set: {due: "{due}"}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET due", ""},
 		{`creates: true, set: {status: DONE}`, "SET status", ""},
 		{`creates: true, set: {status: READY}`, "SET status, SET GPK", ""},
@@ -186,8 +191,11 @@ func staleKeysAfter(s *Step, w *itemWrite) (wrong []string) {
 		}
 	}
 	for _, f := range s.Entity.fields {
-		if f.template == nil && !s.Table.schema.Uses(f.Name) || !f.Stored {
+		if f.template == nil && len(f.when) == 0 || !f.Stored {
 			continue
+		}
+		if f.template == nil && touched(s.namedEdits(), f) && len(changedBy(s.namedEdits(), names(f.requires))) == 0 {
+			continue // the caller knows that the item may have it
 		}
 		uses := slices.Concat(s.Entity.dependencies(f.Name), names(f.when))
 		if f.template == nil {
@@ -195,10 +203,7 @@ func staleKeysAfter(s *Step, w *itemWrite) (wrong []string) {
 		}
 		present := x.present(f) && !slices.ContainsFunc(uses, func(name string) bool { return lacks[name] })
 		got, ok := w.after.Get(f.Name)
-		if f.template == nil && len(f.when) == 0 {
-			continue
-		}
-		if ok != present || present && !item.Equal(got, x.value(f)) {
+		if ok != present || present && f.template != nil && !item.Equal(got, x.value(f)) {
 			wrong = append(wrong, fmt.Sprintf("%s leaves %s of %v as it was", s.Action.Update, f.Name, w.after))
 		}
 	}
@@ -224,7 +229,7 @@ patterns:
   - {name: x, update: job, given: [id], rate: 1/s, %s}
 `
 	for action, want := range map[string]string{
-		`set: {status: DONE}`: "SET status, REMOVE openSince, REMOVE label",
+		`set: {status: DONE}`: "SET status, REMOVE openSince, REMOVE step, REMOVE label",
 		`set: {status: OPEN, openSince: "{openSince}"}, from: {status: DONE}, condition: "#status = :s", values: {":s": DONE}`: "openSince",
 		`set: {status: OPEN}`: "stale",
 		`set: {step: y}, from: {status: OPEN}, condition: "#status = :status"`:  "SET step, REMOVE label",
@@ -242,6 +247,77 @@ patterns:
 		if !strings.Contains(strings.Join(got, ", "), want) {
 			t.Errorf("%s: got %q, want %q", action, got, want)
 		}
+	}
+}
+
+// An attribute with a when that is no key is removed when its when no longer holds, and must
+// be set when it begins to. The item afterwards agrees with the model.
+func TestUpdatesOfConditionalAttributes(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab: {key: {partition: id}}
+entities:
+  job:
+    attributes:
+      id: {format: uuid}
+      state: {values: [OPEN, FAILED, DEAD, DONE]}
+      level: {type: N, values: [1, 2]}
+      told: {values: ["yes", "no"], stored: false}
+      reason: {size: 20, when: {state: [FAILED, DEAD]}}
+      code: {type: N, when: {state: FAILED}}
+      notes: {type: L, when: {state: FAILED}}
+      hint: {size: 10, when: {level: 2}}
+      result: {size: 20, when: {told: "yes"}}
+      loud: {size: 20, when: {state: DONE, told: "yes"}}
+patterns:
+  - {name: x, update: job, given: [id], rate: 1/s, %s}
+`
+	for _, c := range []struct{ name, action, want string }{
+		{"what no longer holds is removed", `set: {state: OPEN}, from: {state: FAILED}, condition: "#state = :state"`, "SET state, REMOVE reason, REMOVE code, REMOVE notes"},
+		{"by any state that is accepted", `set: {state: OPEN}`, "SET state, REMOVE reason, REMOVE code, REMOVE notes, REMOVE loud"},
+		{"what the item never had is not removed", `set: {state: OPEN}, from: {state: DEAD}, condition: "#state = :s", values: {":s": DEAD}`, "SET state, REMOVE reason"},
+		{"what still holds stays", `set: {state: DEAD}, from: {state: FAILED}, condition: "#state = :s", values: {":s": FAILED}`, "SET state, REMOVE code, REMOVE notes"},
+		{"what begins to hold must be set", `set: {state: DEAD}, from: {state: OPEN}, condition: "#state = :s", values: {":s": OPEN}`,
+			"SET state, stale: the item has reason afterwards by its when, and the update does not set it"},
+		{"in any state that is accepted", `set: {state: DEAD, reason: "{reason}"}, from: {state: OPEN}`, "SET state, SET reason, REMOVE code, REMOVE notes, REMOVE loud"},
+		{"a number may be added to", `set: {state: FAILED, reason: a, notes: [a]}, add: {code: 1}, from: {state: OPEN}, condition: "#state = :s", values: {":s": OPEN}`, "SET state, SET reason, SET notes, ADD code"},
+		{"a new value that decides", `set: {state: "{state}"}`, "SET state, stale: whether the item has reason depends on the new value of state, so that no single request is right"},
+		{"also if it is set", `set: {state: "{state}", reason: a}`, "SET state, SET reason, stale: whether the item has reason depends on the new value of state, so that no single request is right"},
+		{"a sum that decides", `add: {level: 1}`, "ADD level, stale: hint depends on level, but no expression can compute it from the sum"},
+		{"also if it is set", `add: {level: 1}, set: {hint: a}`, "SET hint, ADD level, stale: hint depends on level, but no expression can compute it from the sum"},
+		{"the attribute that decides is removed", `remove: [state]`, "REMOVE state, REMOVE reason, REMOVE code, REMOVE notes, REMOVE loud"},
+		{"an attribute that decides and is not stored", `set: {told: "no"}, from: {told: "yes"}`, "REMOVE result, REMOVE loud"},
+		{"a value that the item cannot have", `set: {state: DONE, told: "no", reason: a}, from: {state: OPEN}, condition: "#state = :s", values: {":s": OPEN}`,
+			"SET state, SET reason, REMOVE result, stale: it sets reason, which the item does not have afterwards by its when"},
+		{"a removal of what the item has", `remove: [reason], from: {state: DEAD}, condition: "#state = :s", values: {":s": DEAD}`,
+			"REMOVE reason, stale: it removes reason, which the item still has by its when"},
+		{"a removal with the state", `set: {state: OPEN}, remove: [reason], from: {state: DEAD}, condition: "#state = :s", values: {":s": DEAD}`, "SET state, REMOVE reason"},
+		{"a state that the update does not change", `set: {reason: a}`, "SET reason"},
+		{"a new item", `creates: true, set: {state: OPEN}`, "SET state"},
+		{"a new item with what it cannot have", `creates: true, set: {state: OPEN, reason: a}`, "SET state, SET reason, stale: it sets reason, which the item does not have afterwards by its when"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := parsed(t, fmt.Appendf(nil, text, c.action))
+			plan := m.Plan(m.Patterns[0])
+			var got []string
+			for _, e := range plan.Steps[0].edits {
+				got = append(got, e.verb+" "+e.field.Name)
+			}
+			for _, f := range plan.Faults {
+				got = append(got, "stale: "+f.Message)
+			}
+			if text := strings.Join(got, ", "); !strings.HasPrefix(text+",", c.want+",") {
+				t.Errorf("%s: got\n  %s\nwant\n  %s", c.action, text, c.want)
+			}
+			if len(plan.Faults) == 0 {
+				for _, wrong := range staleKeysOf(t, m, plan) {
+					t.Error(wrong)
+				}
+			} else if !strings.Contains(c.want, "stale: ") {
+				t.Error(plan.Faults)
+			}
+		})
 	}
 }
 
