@@ -212,9 +212,12 @@ func (s *server) open(t *testing.T, hash string) *tab {
 // openFor opens the console for a test that takes at most a time.
 func (s *server) openFor(t *testing.T, hash string, most time.Duration) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	of, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, late := context.WithTimeout(ctx, most)
+	if err := chromedp.Do(of); err != nil { // the tab ends with the context of the first call
+		t.Fatal(err)
+	}
+	ctx, late := context.WithTimeout(of, most)
 	t.Cleanup(late)
 	b := &tab{T: t, ctx: ctx, url: s.url + "/console/"}
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}); err != nil {
@@ -224,8 +227,12 @@ func (s *server) openFor(t *testing.T, hash string, most time.Duration) *tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if faults := b.run(`return faults.join("\n")`); faults != "" {
-			t.Errorf("the page has: %s", faults)
+		// The time of the test may be over: it waits for its subtests, and they for other tests.
+		ctx, late := context.WithTimeout(of, 2*time.Minute)
+		defer late()
+		// Fatal would end the test without its report, if it has parallel subtests.
+		if faults, err := evaluate(ctx, `return faults.join("\n")`); err != nil || faults != "" {
+			t.Errorf("the page has: %s, %v", faults, err)
 		}
 	})
 	return b
@@ -243,12 +250,17 @@ func (b *tab) run(script string, args ...any) string {
 		places = append(places, fmt.Sprintf("$%d", i+1), string(quoted))
 	}
 	script = strings.NewReplacer(places...).Replace(script) // once: arguments may contain $1
-	wait := true
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](steps+`(async () => String((await (async () => {`+script+`})()) ?? ""))()`, func(p *runtime.EvaluateParams) { p.AwaitPromise = &wait }))
+	v, err := evaluate(b.ctx, script)
 	if err != nil {
 		b.Fatalf("%s: %v", script, err)
 	}
 	return v
+}
+
+// evaluate runs steps on the page of a tab, and returns what they return.
+func evaluate(ctx context.Context, script string) (string, error) {
+	wait := true
+	return chromedp.Run(ctx, chromedp.Evaluate[string](steps+`(async () => String((await (async () => {`+script+`})()) ?? ""))()`, func(p *runtime.EvaluateParams) { p.AwaitPromise = &wait }))
 }
 
 // keys presses keys. Browsers send raw events before the character, which is not typed if a page handles them.
