@@ -31,7 +31,7 @@ var faultDescriptions = map[string]string{
 	"filter":      "A filter discards most of the items that are read, or is impossible.",
 	"projection":  "An index lacks an attribute that the pattern returns.",
 	"consistent":  "A global index is read consistently.",
-	"order":       "The sort key does not provide the order of the pattern.",
+	"order":       "The sort key does not provide the order or the range of the pattern.",
 	"neighbours":  "A query also reads items of other entities.",
 	"sparse":      "A sparse index does not contain all items of the query.",
 	"expectation": "A pattern expects more matches than its key allows.",
@@ -54,6 +54,7 @@ var faultDescriptions = map[string]string{
 	"syntax":      "The file is invalid.",
 	"growth":      "A partition grows without bound.",
 	"conflict":    "Writes of an item conflict with transactions.",
+	"separator":   "A separator in the sort key may change the order of the text before it.",
 }
 
 // fullMessage is a message with its pattern and with what to try.

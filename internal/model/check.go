@@ -117,6 +117,9 @@ func (c *modelChecker) pattern(p *Pattern) {
 	for _, f := range plan.Faults {
 		c.add(f)
 	}
+	for _, n := range plan.Notes {
+		c.note(n)
+	}
 	first := plan.Steps[0]
 	found.Table = first.Table.Name
 	if first.Index != nil {

@@ -28,6 +28,7 @@ func (s *Step) selective() (names []string) {
 //
 // Another attribute may follow in the key. Keys with the value v then begin with v and the
 // text that follows it (next), so that those after v are beyond v + next + highText.
+// The range is exact if the keys are in the order of the attribute; see disorderOf.
 func (k *KeyPart) rangeValues(begin, from, to string) []string {
 	last := "" // what the last key with a value has after the value
 	if k.suffix {

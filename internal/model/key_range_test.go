@@ -1,10 +1,12 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stator-db/stator/internal/data/item"
 	"github.com/stator-db/stator/internal/language/expr"
 )
 
@@ -93,5 +95,107 @@ patterns:
 		if faults := m.Check(DefaultPrices()).Faults; len(faults) > 0 {
 			t.Error(faults)
 		}
+	}
+}
+
+// A range is exact whenever the keys are in the order of the values, and only then.
+func TestRangesAreExactInOrder(t *testing.T) {
+	ends := []string{"", "!", "0", "#", "~~"} // what follows the text after the value
+	exact := func(values []string, next string) bool {
+		for is, within := range map[string]func(v, from, to string) bool{
+			"until": func(v, _, to string) bool { return v <= to },
+			"from":  func(v, from, _ string) bool { return v >= from },
+		} {
+			k := &KeyPart{Op: rangeOp(is, true), rangeIs: is, suffix: true, next: next}
+			for _, bound := range values {
+				limits := k.rangeValues("K#", bound, bound)
+				for _, v := range values {
+					for _, end := range ends {
+						if holds(k.Op, "K#"+v+next+end, limits) != within(v, bound, bound) {
+							return false
+						}
+					}
+				}
+			}
+		}
+		return true
+	}
+	inOrder := 0
+	for _, next := range []string{"#", "##", "|", ":", " ", "A", "!"} {
+		for _, values := range [][]string{
+			{"A", "B"}, {"A", "A B"}, {"A", "AB"}, {"A", "A1"}, {"A", "A!"}, {"A", "A#B"}, {"A", "A#"}, {"A", "A##B"}, {"A", "A:"},
+			{"1", "10", "2"}, {"Ann", "Anna", "Anne"}, {"L", "M", "S", "XL", "XXL"}, {"x", "xA", "xAA"}, {"", "A"}, {"Ä", "Äpfel"},
+		} {
+			f := &Field{Name: "v", Type: item.S, Attribute: &Attribute{Name: "v", Values: values}}
+			d := disorderOf(f, &Field{Name: "SK", Type: item.S}, next)
+			if exact(values, next) != (d == nil) {
+				t.Errorf("%q followed by %q: in order is %v, exact is %v", values, next, d == nil, exact(values, next))
+			}
+			if d == nil {
+				inOrder++
+			} else if !d.certain {
+				t.Errorf("%q followed by %q: the values are known", values, next)
+			}
+		}
+	}
+	if inOrder < 40 {
+		t.Errorf("only %d are in order", inOrder)
+	}
+}
+
+// A range or an order of text is noted unless all values have the same length, or no
+// character sorts before the text that follows.
+func TestTextBeforeSeparators(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab: {key: {partition: PK, sort: SK}}
+entities:
+  user:
+    keys: {PK: "ORG#{org}", SK: %q}
+    attributes: {org: {distinct: 10}, name: %s, id: {format: uuid}, part: {size: 3}}
+    count: 100
+patterns:
+  - {name: x, query: user, given: [org], %s, matches: 3, rate: 1/s}
+`
+	const until, sorted = "range: {attribute: name, is: until}", "order: name"
+	for _, c := range []struct{ name, key, attribute, pattern, want string }{
+		{"text", "{name}#{id}", "{size: 8}", until, `11:50 separator: the range of name may be wrong: "#" follows it in SK, and a value that continues another with a lower character (spaces, ! and ") sorts before it: "A B" before "A"`},
+		{"an order of text", "N#{name}#{id}", "{size: 8}", sorted, `separator: items may not be in order of name: "#" follows it in SK`},
+		{"a range and an order", "{name}#{id}", "{size: 8}", until + ", order: name desc", "separator: the range"},
+		{"letters sort before |", "{name}|{id}", "{size: 8}", until, `(letters, digits, spaces and others) sorts before it: "AB" before "A"`},
+		{"capitals sort before _", "{name}_{id}", "{size: 8}", until, `(capital letters, digits, spaces and others) sorts before it: "AB" before "A"`},
+		{"digits sort before :", "{name}:{id}", "{size: 8}", until, `(digits, spaces and others) sorts before it: "A1" before "A"`},
+		{"nothing sorts before a space", "{name} {id}", "{size: 8}", until, ""},
+		{"text at the end", "N#{name}", "{size: 8}", until, ""},
+		{"the beginning of text", "{name}#{id}", "{size: 8}", "range: {attribute: name, is: begins}", ""},
+		{"text of one length", "{name}#{id}", "{size: 8, largest: 8}", until, ""},
+		{"text of other lengths", "{name}#{id}", "{size: 8, largest: 9}", until, "separator: "},
+		{"a time", "{name}#{id}", "{format: iso8601}", until, ""},
+		{"padded numbers", "{name}#{id}", "{format: sequence, size: 6}", until, ""},
+		{"the beginning of an identifier", "{name}#{id}", "{format: ulid, size: 10}", until, ""},
+		{"a text of parts", "{name}#{id}", `{template: "{id}-{part}"}`, until, "separator: "},
+		{"a text of parts of one length", "{name}#{id}", `{template: "{id}-{org}"}`, until, "separator: "},
+		{"listed values in order", "{name}#{id}", "{values: [S, SM, M]}", until, ""},
+		{"listed values", "{name}#{id}", "{values: [S, S B, M]}", until, `order: the range of name is wrong: "#" follows it in SK, so that "S B" does not sort after "S"`},
+		{"an order of listed values", "{name}|{id}", "{values: [S, SM, M]}", sorted, `order: items are not returned in order of name: "|" follows it in SK, so that "SM" does not sort after "S"`},
+		{"numbers", "{name}#{id}", "{type: N}", until, "order: the range of name is wrong: SK stores the number name as text, where 10 sorts before 9; store it as zero-padded text: format: sequence"},
+		{"numbers at the end", "N#{name}", "{type: N}", until, "order: the range of name is wrong"},
+		{"listed numbers in order", "{name}#{id}", "{type: N, values: [1, 2, 30]}", until, ""},
+		{"an order of listed numbers", "{name}#{id}", "{type: N, values: [2, 10]}", sorted, "SK stores the number name as text, where 10 sorts before 2"},
+		{"a time as a number", "{name}#{id}", "{type: N, format: epoch-seconds}", until, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var found []string
+			for _, f := range notesOf(fmt.Appendf(nil, text, c.key, c.attribute, c.pattern)) {
+				if strings.Contains(f, " separator: ") || strings.Contains(f, " order: ") {
+					found = append(found, f)
+				}
+			}
+			got := strings.Join(found, "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) || len(found) > 1 {
+				t.Errorf("got\n  %s\nwant\n  %s", got, c.want)
+			}
+		})
 	}
 }

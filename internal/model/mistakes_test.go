@@ -95,6 +95,7 @@ var shopMistakes = []mistake{
 	{"a sparse index that is read for all items", "attributes: {player: {format: uuid}, board: {size: 6, distinct: 100}, score: N}", "attributes: {player: {format: uuid}, kind: {values: [OPEN, CLOSED]}, board: {size: 6, distinct: 100, when: {kind: OPEN}}, score: N}", "sparse", "name: top ten"},
 	{"an item that all transactions write", "sku: {size: 10, distinct: 5000}\n      country: {size: 2, distinct: 10}\n      city: {size: 12, distinct: 100}\n      street: {size: 20}", "sku: {size: 10, hottest: 0.5}\n      country: {size: 2, hottest: 0.9}\n      city: {size: 12, hottest: 0.9}\n      street: {size: 20, hottest: 0.9}", "conflict", "update: stock"},
 	{"an order by a random identifier", "orderId: {format: ulid}\n", "orderId: {format: uuid}\n", "order", "name: newest order"},
+	{"a range of text before a separator", "range: {attribute: city, is: begins}", "range: {attribute: city, is: from}", "separator", "is: from}"},
 	{"a key without a separator", `"WAREHOUSE#{country}#{city}#{street}"`, `"WAREHOUSE#{country}#{city}{street}"`, "collision", "{city}{street}"},
 	{"an index name of two letters", "Leader: {", "Le: {", "syntax", "Le: {"},
 }

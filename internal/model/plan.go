@@ -16,6 +16,7 @@ type Plan struct {
 	Steps     []*Step
 	Requests  []Request // as they are sent, with {attribute} in place of values
 	Faults    []*Fault  // what is wrong with this way of serving it
+	Notes     []*Note   // remarks about it that are not faults
 }
 
 // Step is how one action of a pattern is served.
@@ -126,6 +127,13 @@ type planner struct {
 
 func (c *planner) fault(code string, member, try, format string, args ...any) {
 	c.plan.Faults = append(c.plan.Faults, &Fault{
+		Code: code, Pattern: c.plan.Pattern.Name, Message: fmt.Sprintf(format, args...), Try: try,
+		Position: c.step.Action.At(member),
+	})
+}
+
+func (c *planner) note(code string, member, try, format string, args ...any) {
+	c.plan.Notes = append(c.plan.Notes, &Note{
 		Code: code, Pattern: c.plan.Pattern.Name, Message: fmt.Sprintf(format, args...), Try: try,
 		Position: c.step.Action.At(member),
 	})

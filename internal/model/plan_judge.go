@@ -28,13 +28,14 @@ func (c *planner) addFaults(x *queryCandidate) {
 			try = fmt.Sprintf("order by %s, since a range of an attribute returns items in its order, or sort them in the program", a.Range.Attribute)
 		}
 		if x.pad {
-			try = "store it as zero-padded text: format: sequence"
+			try = tryPadding
 		}
 		if x.random {
 			try = "order by a time, or use an identifier that begins with one: format: ulid"
 		}
 		c.fault("order", "order", try, "items are not returned in order of %s: %s", name, x.order)
 	}
+	c.checkDisorder(x)
 	if len(x.missing) > 0 {
 		s.executable = s.executable && len(a.Returns) == 0 && !slices.ContainsFunc(s.Filter, func(n string) bool { return slices.Contains(x.missing, n) })
 		c.fault("projection", "returns", fmt.Sprintf("project %s, or list the needed attributes in returns", strings.Join(x.missing, ", ")),
@@ -42,6 +43,31 @@ func (c *planner) addFaults(x *queryCandidate) {
 	}
 	c.checkFilter(x)
 	c.checkNeighbours()
+}
+
+// tryPadding is what to do about numbers that are stored as text.
+const tryPadding = "store it as zero-padded text: format: sequence"
+
+// checkDisorder reports a range, and notes a range or an order, of an attribute in whose
+// order the keys are not.
+func (c *planner) checkDisorder(x *queryCandidate) {
+	a := c.step.Action
+	const try = "end the key with it, give it a sort key of its own, or let a lower character follow it"
+	switch d := x.rangeDisorder; {
+	case d == nil:
+	case d.numbers:
+		c.fault("order", "range", tryPadding, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
+	case d.certain:
+		c.fault("order", "range", try, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
+	default:
+		c.note("separator", "range", try+"; if all values have the same length, set size and largest to it",
+			"the range of %s may be wrong: %s", a.Range.Attribute, d.reason)
+	}
+	if d := x.orderDisorder; d != nil && !d.certain && x.order == "" {
+		name, _ := orderOf(a)
+		c.note("separator", "order", try+"; if all values have the same length, set size and largest to it",
+			"items may not be in order of %s: %s", name, d.reason)
+	}
 }
 
 // minKept is the smallest share of the items read that a filter should keep.

@@ -97,12 +97,14 @@ type queryCandidate struct {
 	sparse   string   // why the index does not contain the requested items
 
 	trySparse string // what to do about it
+
+	rangeDisorder, orderDisorder *disorder // of the keys, by the attributes of the range and of the order
 }
 
 // penalty ranks candidates; smaller is better.
 func (x *queryCandidate) penalty() int {
 	p := 8 * len(x.step.Filter)
-	if x.order != "" {
+	if x.order != "" || x.rangeDisorder != nil && x.rangeDisorder.certain {
 		p += 16
 	}
 	if x.eventual {
@@ -132,6 +134,7 @@ func (c *planner) try(x *Index) *queryCandidate {
 	}
 	found.sort()
 	found.filter(c.conditions())
+	found.checkRange()
 	found.checkOrder()
 	if x != nil {
 		found.checkProjection()
@@ -310,6 +313,16 @@ func (x *queryCandidate) implies(name string) bool {
 	return false
 }
 
+// checkRange compares the order of the key with that of the attribute of a range.
+func (x *queryCandidate) checkRange() {
+	s := &x.step
+	for _, k := range s.Sort {
+		if k.ranged != "" && k.rangeIs != "begins" {
+			x.rangeDisorder = disorderOf(s.Entity.byName[k.ranged], k.field, k.next)
+		}
+	}
+}
+
 // checkOrder checks whether the items are returned in the requested order.
 func (x *queryCandidate) checkOrder() {
 	s := &x.step
@@ -318,6 +331,9 @@ func (x *queryCandidate) checkOrder() {
 	}
 	name, descending := orderOf(s.Action)
 	s.Reverse = descending
+	if x.rangeDisorder != nil && s.Action.Range.Attribute == name {
+		return
+	}
 	x.order = x.orderProblem(name) // each shard is in order; the caller merges them
 }
 
@@ -336,7 +352,8 @@ func (x *queryCandidate) orderProblem(name string) string {
 		if s.known(f) {
 			continue
 		}
-		for _, p := range templateOf(f).parts {
+		parts := templateOf(f).parts
+		for i, p := range parts {
 			if p.name == "" {
 				continue
 			}
@@ -347,9 +364,14 @@ func (x *queryCandidate) orderProblem(name string) string {
 				}
 				return fmt.Sprintf("%s orders by %s first", a.Name, p.name)
 			}
-			if leaf.Type == item.N && f.Type == item.S {
-				x.pad = true
-				return fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", a.Name, name)
+			next := ""
+			if i+1 < len(parts) {
+				next = parts[i+1].text
+			}
+			x.orderDisorder = disorderOf(leaf, f, next)
+			if d := x.orderDisorder; d != nil && d.certain {
+				x.pad = d.numbers
+				return d.reason
 			}
 			return x.orderOfValues(leaf)
 		}
