@@ -260,11 +260,11 @@ func appendStart(b []byte, date time.Time, key *signingKey) []byte {
 // that is signed, and one that the canonical form may have.
 type beginning struct {
 	key   *signingKey
-	inner state  // of the key, after what of the text is not in start
-	start []byte // of the text, up to the hash of the canonical form
+	inner midstate // of the key, after what of the text is not in start
+	start []byte   // of the text, up to the hash of the canonical form
 
-	canonical []byte // whole blocks; empty if none are known
-	hashed    state  // after these
+	canonical []byte   // whole blocks; empty if none are known
+	hashed    midstate // after these
 }
 
 // newBeginning hashes what requests have in common with one of a date, whose names of headers are sorted.
@@ -274,7 +274,7 @@ func newBeginning(r *Request, names []byte, date time.Time, key *signingKey) *be
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
 	start, canonical := appendStart(nil, date, key), bytes.Clone(wholeBlocks(w.text[:min(len(w.text)-len(w.bodyHash), maxRemembered)]))
 	known := wholeBlocks(start)
-	return &beginning{key: key, inner: key.mac.inner.after(known), start: start[len(known):], canonical: canonical, hashed: state(nil).after(canonical)}
+	return &beginning{key: key, inner: key.mac.inner.after(known), start: start[len(known):], canonical: canonical, hashed: midstate(nil).after(canonical)}
 }
 
 // signs reports whether a signature is that of a request with sorted names of signed headers.

@@ -7,15 +7,15 @@ import (
 	"hash"
 )
 
-// A state is that of SHA-256 after whole blocks of a text, from which other texts that begin with
+// A midstate is the state of SHA-256 after whole blocks of a text, from which other texts that begin with
 // these blocks go on.
-type state []byte
+type midstate []byte
 
 // wholeBlocks returns the beginning of a text that consists of whole blocks.
 func wholeBlocks(text []byte) []byte { return text[:len(text)/sha256.BlockSize*sha256.BlockSize] }
 
 // after returns the state after more blocks. A nil state is that before a text.
-func (s state) after(blocks []byte) state {
+func (s midstate) after(blocks []byte) midstate {
 	h := newHasher()
 	h.start(s)
 	h.Write(blocks)
@@ -38,7 +38,7 @@ func newHasher() hasher {
 	return hasher{Hash: h, restore: h.(encoding.BinaryUnmarshaler).UnmarshalBinary}
 }
 
-func (h *hasher) start(from state) {
+func (h *hasher) start(from midstate) {
 	if from == nil {
 		h.Reset()
 		return
@@ -49,7 +49,7 @@ func (h *hasher) start(from state) {
 }
 
 // appendSum appends the hash of a text whose beginning, up to from, is not repeated.
-func (h *hasher) appendSum(b []byte, from state, text []byte) []byte {
+func (h *hasher) appendSum(b []byte, from midstate, text []byte) []byte {
 	h.start(from)
 	h.Write(text)
 	return h.Sum(b)
@@ -57,24 +57,24 @@ func (h *hasher) appendSum(b []byte, from state, text []byte) []byte {
 
 // A macKey is a key of HMAC with SHA-256. Unlike crypto/hmac it can go on from the beginning of a text.
 type macKey struct {
-	inner, outer state // after the blocks that are derived from the key
+	inner, outer midstate // after the blocks that are derived from the key
 }
 
 // newMACKey returns a key of at most a block.
 func newMACKey(key []byte) macKey {
-	pad := func(with byte) state {
+	pad := func(with byte) midstate {
 		block := make([]byte, sha256.BlockSize)
 		copy(block, key)
 		for i := range block {
 			block[i] ^= with
 		}
-		return state(nil).after(block)
+		return midstate(nil).after(block)
 	}
 	return macKey{inner: pad(0x36), outer: pad(0x5c)}
 }
 
 // appendMAC appends the HMAC of a text whose beginning, up to from, is not repeated; from is the inner
 // state of the key or one after it.
-func (h *hasher) appendMAC(b []byte, key *macKey, from state, text []byte) []byte {
+func (h *hasher) appendMAC(b []byte, key *macKey, from midstate, text []byte) []byte {
 	return h.appendSum(b, key.outer, h.appendSum(h.inner[:0], from, text))
 }
