@@ -63,7 +63,8 @@ type Failure struct {
 	Run
 
 	// Minimal is a smallest part of the injected faults with which the check fails: none if the seed alone
-	// breaks it. It is nil if they could not be reduced: then the check depends on more than the faults, or it is Interrupted.
+	// breaks it, in each of Confirmations runs. It is nil if they could not be reduced: then the check depends on
+	// more than the faults, or it is Interrupted.
 	Minimal     []stator.InjectedFault
 	Replay      stator.FaultPlan // injects Minimal, or else all of the faults
 	Runs        int              // that it took
@@ -255,12 +256,12 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 		return f, failure
 	}
 	whole := f.Replay
-	if len(run.Faults) > 0 && fails(nil) { // the seed alone breaks it
+	if len(run.Faults) > 0 && fails(nil) {
 		f.Minimal, f.Replay = []stator.InjectedFault{}, o.replay(run.Seed, nil)
-		if err := o.confirm(ctx, f); err != nil || f.Reproduced {
+		// A check that passes in any of these runs may need a fault, and have failed by chance without.
+		if err := o.confirm(ctx, f); err != nil || f.Confirmed == f.Confirmations {
 			return f, err
 		}
-		f.Replay = whole // it has failed by chance
 	}
 	kinds := byKind(run.Faults)
 	if len(kinds) > 1 {
@@ -281,7 +282,7 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 
 // confirm runs the check with the faults of f.Replay.
 func (o *Options) confirm(ctx context.Context, f *Failure) error {
-	f.Confirmations, f.Confirmed = 0, 0
+	f.Confirmations, f.Confirmed, f.Reproduced, f.Shown = 0, 0, false, Run{}
 	for range confirmations {
 		again, err := o.run(ctx, f.Replay)
 		if err != nil {

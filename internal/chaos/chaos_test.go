@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -117,6 +119,51 @@ func TestFailureOfTheSeed(t *testing.T) {
 	}
 	if f := &result.Failures[0]; f.Minimal == nil || len(f.Minimal) > 0 || len(f.Replay.Rules) > 0 || f.Replay.Seed != 2 || len(f.Faults) != repeatedUpdates || !f.Whole || f.Confirmed != 3 {
 		t.Errorf("the faults %+v are reduced to %+v with the plan %+v, confirmed by %d runs; want none", f.Faults, f.Minimal, f.Replay, f.Confirmed)
+	}
+}
+
+// A check that needs a fault, but has also failed by chance without any, is reported with the fault.
+func TestFailureWithoutFaultsByChance(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		without int // runs of the seed without faults that fail, from the first
+		with    int // the same with faults
+		minimal int
+	}{
+		{"once", 1, math.MaxInt, 1},
+		{"and when that was confirmed", 2, math.MaxInt, 1},
+		{"and when it was confirmed again", 3, math.MaxInt, 1},
+		{"and never again with faults", 2, 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			without, with := c.without, c.with
+			result, err := Search(t.Context(), Options{Plan: losesAnswers(), Seeds: 1, Check: func(ctx context.Context, url string, seed uint64) (string, error) {
+				n, err := repeated(ctx, url)
+				switch {
+				case err != nil:
+				case n > 0 && with > 0:
+					with--
+					err = errors.New("an answer was lost")
+				case n == 0 && seed > 0 && without > 0:
+					without--
+					err = errors.New("by chance")
+				}
+				return "", err
+			}})
+			if err != nil || len(result.Failures) != 1 {
+				t.Fatalf("the search returns %+v, %v", result, err)
+			}
+			f, confirmed := &result.Failures[0], confirmations
+			if c.minimal == 0 {
+				confirmed = 0
+			}
+			if without > 0 || len(f.Minimal) != c.minimal || (f.Minimal == nil) != (c.minimal == 0) || len(f.Replay.Rules) != cmp.Or(c.minimal, repeatedUpdates) {
+				t.Errorf("the faults are reduced to %+v with the plan %+v, want %d", f.Minimal, f.Replay, c.minimal)
+			}
+			if f.Confirmed != confirmed || f.Reproduced != (confirmed > 0) || len(f.Shown.Faults) != c.minimal {
+				t.Errorf("confirmed by %d of %d runs, reproduced: %v, shown with %+v; want %d", f.Confirmed, f.Confirmations, f.Reproduced, f.Shown.Faults, confirmed)
+			}
+		})
 	}
 }
 
