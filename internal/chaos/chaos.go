@@ -48,8 +48,8 @@ type Options struct {
 // Run is one run of the check.
 type Run struct {
 	Seed     uint64
-	Faults   []stator.InjectedFault
-	Injected int // of which Faults are the newest
+	Faults   []stator.InjectedFault // not nil
+	Injected int                    // of which Faults are the newest
 	Output   string
 	Err      error // nil if the check has passed
 	Took     time.Duration
@@ -62,9 +62,9 @@ type Run struct {
 type Failure struct {
 	Run
 
-	// Minimal is a smallest part of the injected faults with which the check fails: none if the seed alone
-	// breaks it, in each of Confirmations runs. It is nil if they could not be reduced: then the check depends on
-	// more than the faults, or it is Interrupted.
+	// Minimal is a smallest part of the injected faults with which the check fails. It is empty if the seed alone
+	// breaks it: no fault was injected, or all Confirmations without faults fail. It is nil if they could not be
+	// reduced: then the check depends on more than the faults, or it is Interrupted.
 	Minimal     []stator.InjectedFault
 	Replay      stator.FaultPlan // injects Minimal, or else all of the faults
 	Runs        int              // that it took
@@ -255,8 +255,15 @@ func (o *Options) minimize(ctx context.Context, run *Run) (*Failure, error) {
 	if failure != nil || !reproduced {
 		return f, failure
 	}
+	if len(run.Faults) == 0 {
+		err := o.confirm(ctx, f)
+		if f.Reproduced {
+			f.Minimal = []stator.InjectedFault{}
+		}
+		return f, err
+	}
 	whole := f.Replay
-	if len(run.Faults) > 0 && fails(nil) {
+	if fails(nil) {
 		f.Minimal, f.Replay = []stator.InjectedFault{}, o.replay(run.Seed, nil)
 		// A check that passes in any of these runs may need a fault, and have failed by chance without.
 		if err := o.confirm(ctx, f); err != nil || f.Confirmed == f.Confirmations {
@@ -377,7 +384,7 @@ func (o *Options) run(ctx context.Context, plan stator.FaultPlan) (*Run, error) 
 	if limited.Err() != nil && ctx.Err() == nil {
 		run.Err = fmt.Errorf("it has not ended after %v", o.Timeout)
 	}
-	run.Faults = db.InjectedFaults()
+	run.Faults = append([]stator.InjectedFault{}, db.InjectedFaults()...)
 	if n := len(run.Faults); n > 0 {
 		run.Injected = run.Faults[n-1].Number
 	}

@@ -122,6 +122,52 @@ func TestFailureOfTheSeed(t *testing.T) {
 	}
 }
 
+// A check that fails with a seed for which no fault was injected needs none, which differs from faults that could not be reduced.
+func TestFailureWithoutInjectedFaults(t *testing.T) {
+	other := stator.FaultPlan{Rules: []stator.FaultRule{{Fault: inject.LostAnswer, Operations: []string{"DeleteItem"}}}}
+	for _, c := range []struct {
+		name      string
+		fails     int // runs with the seed, from the first
+		confirmed int
+	}{
+		{"always", math.MaxInt, 3},
+		{"in a confirmation", 3, 1},
+		{"in no confirmation", 2, 0},
+		{"only once", 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			left := c.fails
+			o := Options{Plan: other, Seeds: 1, Check: func(ctx context.Context, url string, seed uint64) (string, error) {
+				_, err := repeated(ctx, url)
+				if err == nil && seed > 0 && left > 0 {
+					left--
+					err = errors.New("the seed")
+				}
+				return "", err
+			}}
+			result, err := Search(t.Context(), o)
+			if err != nil || len(result.Failures) != 1 {
+				t.Fatalf("the search returns %+v, %v", result, err)
+			}
+			if f := &result.Failures[0]; f.Faults == nil || len(f.Faults) > 0 || (f.Minimal == nil) != (c.confirmed == 0) || len(f.Minimal) > 0 || f.Confirmed != c.confirmed || f.Reproduced != (c.confirmed > 0) {
+				t.Errorf("the faults %#v are reduced to %#v, confirmed by %d runs, reproduced: %v; want %d", f.Faults, f.Minimal, f.Confirmed, f.Reproduced, c.confirmed)
+			}
+		})
+	}
+	plan := other
+	plan.Seed = 1
+	replayed, err := Replay(t.Context(), Options{Plan: plan, Check: func(ctx context.Context, url string, seed uint64) (string, error) {
+		_, err := repeated(ctx, url)
+		if err == nil && seed > 0 {
+			err = errors.New("the seed")
+		}
+		return "", err
+	}})
+	if err != nil || len(replayed.Failures) != 1 || replayed.Failures[0].Minimal == nil {
+		t.Errorf("the replay has the failures %+v, and error %v; want one that needs no fault", replayed.Failures, err)
+	}
+}
+
 // A check that needs a fault, but has also failed by chance without any, is reported with the fault.
 func TestFailureWithoutFaultsByChance(t *testing.T) {
 	for _, c := range []struct {

@@ -176,6 +176,27 @@ func TestChaosReport(t *testing.T) {
 	}
 }
 
+// The faults of a failure are lists for programs, empty ones too; minimal is null only if it could not be found.
+func TestChaosJSONWithoutFaults(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is for a POSIX shell")
+	}
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		name, check, want string
+	}{
+		{"it fails at a seed", "test $STATOR_SEED != 1", `"minimal":[],"injected":[],`},
+		{"it fails at a seed, but not again", "test $STATOR_SEED != 1 || test -e failed || ! touch failed", `"minimal":null,"injected":[],`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runCLI("chaos", "--check", sendsRequests()+" && { "+c.check+"; }", "--seeds", "1", "--json")
+			if code != exitFailed || !strings.Contains(stdout, c.want) {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s", code, exitFailed, stdout, stderr, c.want)
+			}
+		})
+	}
+}
+
 // A search that is interrupted, or cannot write a file, prints the failures that it has found before it ends.
 func TestChaosEndsEarly(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
