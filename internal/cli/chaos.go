@@ -135,8 +135,11 @@ func ofSearch(cmd *cobra.Command) string {
 // maxParallelRuns bounds --parallel: each run has a server and a command.
 const maxParallelRuns = 64
 
-// errBroken is returned when a seed has broken the command, which is printed.
-var errBroken = errors.New("the command fails with injected faults")
+// errBroken and errBrokenBySeed are returned when a seed has broken the command, which is printed: the latter if it needs no fault.
+var (
+	errBroken       = errors.New("the command fails with injected faults")
+	errBrokenBySeed = errors.New("the command fails with a seed, without injected faults")
+)
 
 func (f *chaosFlags) run(cmd *cobra.Command) error {
 	o, err := f.options(cmd)
@@ -175,20 +178,32 @@ func (f *chaosFlags) run(cmd *cobra.Command) error {
 		file, writeErr := f.write(&result.Failures[i], i)
 		files, err = append(files, file), cmp.Or(err, writeErr)
 	}
-	report := f.print
 	if f.json {
-		report = f.printJSON
+		err = cmp.Or(err, f.printJSON(cmd.OutOrStdout(), result, files))
+	} else {
+		err = cmp.Or(err, f.print(cmd.OutOrStdout(), &o.Plan, result, files))
 	}
-	err = cmp.Or(err, report(cmd.OutOrStdout(), result, files))
 	switch {
 	case err != nil:
 		return err
-	case len(result.Failures) > 0:
+	case slices.ContainsFunc(result.Failures, hasFaults):
 		return errBroken
-	case result.Injected == 0:
+	case len(result.Failures) > 0:
+		return errBrokenBySeed
+	case result.Injected == 0 && !f.replaysSeed(&o.Plan):
 		return f.nothingInjected(result)
 	}
 	return nil
+}
+
+// hasFaults reports whether a failure has faults that broke the command, or may have.
+func hasFaults(failure chaos.Failure) bool {
+	return len(failure.Minimal) > 0 || failure.Minimal == nil && len(failure.Faults) > 0
+}
+
+// replaysSeed reports whether a plan is replayed that has no faults: that of a seed which breaks the command without any.
+func (f *chaosFlags) replaysSeed(plan *stator.FaultPlan) bool {
+	return f.replay != "" && len(plan.Rules) == 0
 }
 
 // nothingInjected returns the error of a search without failures that has tested nothing.
@@ -216,12 +231,16 @@ func (f *chaosFlags) write(failure *chaos.Failure, i int) (file string, err erro
 }
 
 // print prints a result for people, with the files that have the faults of its failures.
-func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
+func (f *chaosFlags) print(w io.Writer, plan *stator.FaultPlan, r *chaos.Result, files []string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "without faults  %d of %d runs passed, requests are counted by %s\n", len(r.Controls), len(r.Controls), r.Identity)
-	fmt.Fprintf(&b, "with faults     %d of %d runs failed, %d faults injected\n", len(r.Failures), r.Tried, r.Injected)
-	if r.Injected == 0 {
-		fmt.Fprintln(&b, "no fault was injected into any run")
+	if f.replaysSeed(plan) {
+		fmt.Fprintf(&b, "%-14s  %d of %d runs failed; %s has no faults\n", fmt.Sprintf("with seed %d", plan.Seed), len(r.Failures), r.Tried, f.replay)
+	} else {
+		fmt.Fprintf(&b, "with faults     %d of %d runs failed, %d faults injected\n", len(r.Failures), r.Tried, r.Injected)
+		if r.Injected == 0 {
+			fmt.Fprintln(&b, "no fault was injected into any run")
+		}
 	}
 	for i := range r.Failures {
 		failure := &r.Failures[i]
@@ -230,6 +249,8 @@ func (f *chaosFlags) print(w io.Writer, r *chaos.Result, files []string) error {
 			shown = &failure.Run
 		}
 		switch {
+		case f.replay != "" && len(failure.Faults) == 0:
+			fmt.Fprintf(&b, "\nit fails with seed %d of %s, without injected faults: %v\n", failure.Seed, f.replay, failure.Err)
 		case f.replay != "":
 			fmt.Fprintf(&b, "\nit fails with the faults of %s: %v\n\n", f.replay, failure.Err)
 		case failure.Interrupted:

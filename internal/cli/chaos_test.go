@@ -162,7 +162,7 @@ func TestChaosReport(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, result := chaosFlags{check: "true"}, &chaos.Result{Tried: 7, Injected: 2, Failures: []chaos.Failure{c.failure}}
 			var text, encoded bytes.Buffer
-			if err := errors.Join(f.print(&text, result, []string{"file"}), f.printJSON(&encoded, result, []string{"file"})); err != nil {
+			if err := errors.Join(f.print(&text, new(stator.FaultPlan), result, []string{"file"}), f.printJSON(&encoded, result, []string{"file"})); err != nil {
 				t.Fatal(err)
 			}
 			said := text.String()
@@ -171,6 +171,42 @@ func TestChaosReport(t *testing.T) {
 			}
 			if want := fmt.Sprintf(`"reproduced":%v,"interrupted":%v,`, c.reproduced, c.failure.Interrupted); !strings.Contains(encoded.String(), want) {
 				t.Errorf("the JSON is %s, want %s", encoded.String(), want)
+			}
+		})
+	}
+}
+
+// The file of a seed that breaks the command whatever the faults has none: its replay runs the command with the seed, and passes
+// once that does.
+func TestChaosReplayOfASeed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is for a POSIX shell")
+	}
+	t.Chdir(t.TempDir())
+	const other = "other.yaml"
+	if err := os.WriteFile(other, []byte("seed: 1\nfaults:\n  - {fault: latency, operations: [PutItem]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const seedAlone = "the command fails with a seed, without injected faults"
+	broken, fixed := sendsRequests()+" && test $STATOR_SEED != 1", sendsRequests()
+	for _, c := range []struct {
+		name, check    string
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{"the search", broken, []string{"--seeds", "1", "--faults", faultsOfLists(t), "--out", "seed.yaml"}, exitFailed, "It needs no fault", seedAlone},
+		{"the replay", broken, []string{"--replay", "seed.yaml"}, exitFailed,
+			"with seed 1     1 of 1 runs failed; seed.yaml has no faults\n\nit fails with seed 1 of seed.yaml, without injected faults: the command ended with exit status 1\n\nthe end", seedAlone},
+		{"the replay when it is fixed", fixed, []string{"--replay", "seed.yaml", "--seeds", "2"}, exitDone, "with seed 1     0 of 2 runs failed; seed.yaml has no faults\n", ""},
+		{"a search without faults", fixed, []string{"--faults", "seed.yaml", "--seeds", "2"}, exitFailed, "no fault was injected into any run", "no fault was injected in 2 runs"},
+		{"a replay whose faults are not injected", broken, []string{"--replay", other}, exitFailed,
+			"no fault was injected into any run\n\nit fails with seed 1 of other.yaml, without injected faults", seedAlone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runCLI(append([]string{"chaos", "--check", c.check}, c.args...)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.code == exitDone && strings.Contains(stdout+stderr, "injected")) {
+				t.Errorf("exit code %d, want %d:\n%s%s\nwant %s, %s", code, c.code, stdout, stderr, c.stdout, c.stderr)
 			}
 		})
 	}
