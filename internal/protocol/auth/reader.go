@@ -37,8 +37,8 @@ func (r *Reader) remember(text []byte, s Signer) {
 	}
 }
 
-// maxRemembered is how much is remembered of a header and of the canonical form of a request; SDKs send
-// about 200 bytes.
+// maxRemembered is how much is remembered of a header, of which SDKs send about 200 bytes, and of the
+// canonical form of a request.
 const maxRemembered = 1024
 
 // beforeSignature returns a header up to its signature; nil if that is not its last part.
@@ -62,7 +62,8 @@ type verifiedSigner struct {
 
 	names  []byte // of the signed headers, sorted
 	fork   bool   // forkHeader is one of them
-	begin  *beginning
+	key    *signingKey
+	known  *knownPrefix // nil until a second request has this date
 	signer Signer
 }
 
@@ -78,7 +79,7 @@ func (r *Reader) rememberVerified(current *verifierKeys, q *Request, a *authoriz
 	}
 	s.AccessKey = bytes.Clone(s.AccessKey)
 	r.verified = &verifiedSigner{keys: current, service: q.Service, prefix: bytes.Clone(prefix), sent: bytes.Clone(sent), date: date,
-		names: bytes.Clone(a.signedHeaders), fork: a.signs("x-stator-fork"), begin: newBeginning(q, a.signedHeaders, date, signing), signer: s}
+		names: bytes.Clone(a.signedHeaders), fork: a.signs("x-stator-fork"), key: signing, signer: s}
 }
 
 // verify decides about a request that is like the one that was verified: only its signature can be
@@ -97,10 +98,13 @@ func (p *verifiedSigner) verify(v *Verifier, r *Request) (s Signer, decided bool
 	if age := v.now().Sub(p.date); age > skew || age < -skew {
 		return Signer{}, false, nil
 	}
+	if p.known == nil {
+		p.known = newKnownPrefix(r, p.names, p.date, p.key)
+	}
 	w := workspaces.Get().(*workspace)
 	defer w.release()
-	if !w.signs(r, p.names, p.begin, text[len(p.prefix):]) {
-		w.logWrong(v.log, r, p.names, p.begin.key)
+	if !w.signs(r, p.names, p.known, text[len(p.prefix):]) {
+		w.logWrong(v.log, r, p.names, p.key)
 		return Signer{}, true, mismatch()
 	}
 	return p.signer, true, nil

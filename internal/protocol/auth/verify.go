@@ -233,7 +233,7 @@ func (v *Verifier) matches(r *Request, a *authorization, date time.Time, key *si
 	defer w.release()
 	names, ok := w.sortedNames(a.signedHeaders)
 	w.start = appendStart(w.start[:0], date, key)
-	valid := w.signs(r, names, &beginning{key: key, inner: key.mac.inner, start: w.start}, a.signature) && ok
+	valid := w.signs(r, names, &knownPrefix{key: key, inner: key.mac.inner, toSign: w.start}, a.signature) && ok
 	if !valid {
 		w.logWrong(v.log, r, names, key)
 	}
@@ -256,29 +256,29 @@ func appendStart(b []byte, date time.Time, key *signingKey) []byte {
 	return append(append(append(b, '/'), key.service...), "/"+terminator+"\n"...)
 }
 
-// A beginning is what is known of the texts of a signature before its request is read: that of the text
-// that is signed, and one that the canonical form may have.
-type beginning struct {
-	key   *signingKey
-	inner midstate // of the key, after what of the text is not in start
-	start []byte   // of the text, up to the hash of the canonical form
+// A knownPrefix has how the two texts of a signature begin, with the states of SHA-256 after that: the text to sign,
+// which is that of a key and a date, and the canonical form, which a request may have or not.
+type knownPrefix struct {
+	key    *signingKey
+	inner  midstate // of the MAC, after the whole blocks that toSign lacks
+	toSign []byte   // the text to sign, up to the hash of the canonical form
 
 	canonical []byte   // whole blocks; empty if none are known
-	hashed    midstate // after these
+	hashed    midstate // after canonical
 }
 
-// newBeginning hashes what requests have in common with one of a date, whose names of headers are sorted.
-func newBeginning(r *Request, names []byte, date time.Time, key *signingKey) *beginning {
+// newKnownPrefix returns the prefix of the texts of a request, whose names of headers are sorted.
+func newKnownPrefix(r *Request, names []byte, date time.Time, key *signingKey) *knownPrefix {
 	w := workspaces.Get().(*workspace)
 	defer w.release()
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
-	start, canonical := appendStart(nil, date, key), bytes.Clone(wholeBlocks(w.text[:min(len(w.text)-len(w.bodyHash), maxRemembered)]))
-	known := wholeBlocks(start)
-	return &beginning{key: key, inner: key.mac.inner.after(known), start: start[len(known):], canonical: canonical, hashed: midstate(nil).after(canonical)}
+	toSign, canonical := appendStart(nil, date, key), bytes.Clone(wholeBlocks(w.text[:min(len(w.text)-len(w.bodyHash), maxRemembered)]))
+	blocks := wholeBlocks(toSign)
+	return &knownPrefix{key: key, inner: key.mac.inner.after(blocks), toSign: toSign[len(blocks):], canonical: canonical, hashed: midstate(nil).after(canonical)}
 }
 
 // signs reports whether a signature is that of a request with sorted names of signed headers.
-func (w *workspace) signs(r *Request, names []byte, begin *beginning, signature []byte) bool {
+func (w *workspace) signs(r *Request, names []byte, known *knownPrefix, signature []byte) bool {
 	w.sum = sha256.Sum256(r.Body)
 	hex.Encode(w.bodyHash[:], w.sum[:])
 	// A hash that the client declares is not used, but must be right.
@@ -286,13 +286,13 @@ func (w *workspace) signs(r *Request, names []byte, begin *beginning, signature 
 	declaredRight := len(declared) == 0 || string(declared) == string(w.bodyHash[:])
 
 	w.text = appendCanonical(w.text[:0], r, names, &w.bodyHash)
-	if rest, ok := bytes.CutPrefix(w.text, begin.canonical); ok {
-		w.hash.appendSum(w.sum[:0], begin.hashed, rest)
+	if rest, ok := bytes.CutPrefix(w.text, known.canonical); ok {
+		w.hash.appendSum(w.sum[:0], known.hashed, rest)
 	} else {
 		w.sum = sha256.Sum256(w.text)
 	}
-	w.text = hex.AppendEncode(append(w.text[:0], begin.start...), w.sum[:])
-	w.hash.appendMAC(w.sum[:0], &begin.key.mac, begin.inner, w.text)
+	w.text = hex.AppendEncode(append(w.text[:0], known.toSign...), w.sum[:])
+	w.hash.appendMAC(w.sum[:0], &known.key.mac, known.inner, w.text)
 	hex.Encode(w.hex[:], w.sum[:])
 	return len(signature) == len(w.hex) && subtle.ConstantTimeCompare(signature, w.hex[:]) == 1 && declaredRight
 }
