@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -41,7 +42,7 @@ func TestMemoryIsBoundedAtTheLimits(t *testing.T) {
 			if r.writes {
 				n = conns / 16 // each writes up to 84 MB
 			}
-			if status, answer, err := s.door(r.target(), r.body); err != nil || status != http.StatusOK {
+			if status, answer, err := unthrottled(s.door, r); err != nil || status != http.StatusOK {
 				t.Fatalf("%s of one client is answered %d %.200s, %v", r.operation, status, answer, err)
 			} else if !r.writes && len(answer) < 400_000 {
 				t.Fatalf("%s has a reply of %d bytes only", r.operation, len(answer))
@@ -72,6 +73,18 @@ func TestMemoryIsBoundedAtTheLimits(t *testing.T) {
 	if !group.isExceeded(g, data) {
 		t.Error("the control: a server without these bounds stays within the memory of the group")
 	}
+}
+
+// unthrottled sends a request again while it is throttled: on a busy machine the server may still be doing what
+// the crowd before has asked for.
+func unthrottled(d door, r limitRequest) (status int, answer []byte, err error) {
+	for range 100 {
+		status, answer, err = d(r.target(), r.body)
+		if err != nil || status == http.StatusOK || !bytes.Contains(answer, []byte("#ThrottlingException")) {
+			break
+		}
+	}
+	return status, answer, err
 }
 
 // isExceeded reports whether the crowd ends a server that has joined the group after
