@@ -199,3 +199,51 @@ patterns:
 		})
 	}
 }
+
+// A query uses an index whose keys are in the order of the attribute rather than keys that
+// may not be, unless something else is wrong with the index.
+func TestQueriesPreferKeysInOrder(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab:
+    key: {partition: PK, sort: SK}
+    indexes:
+      byName: %s
+entities:
+  article:
+    keys: {PK: "SHOP#{shop}", SK: "NAME#{name}#{id}"}
+    attributes: {shop: {format: uuid, distinct: 50}, name: {size: 20}, id: {format: uuid}, shard: {shards: 3, of: id}, spread: {template: "{shop}#{shard}"}}
+    count: 5000
+patterns:
+  - {name: x, query: article, given: [shop], matches: 20, rate: 1/s, %s}
+`
+	const whole = "{partition: shop, sort: name}"
+	for _, c := range []struct {
+		name, index, action, wantIndex string
+		noted                          bool
+	}{
+		{"a range", whole, "range: {attribute: name, is: between}", "byName", false},
+		{"an order", whole, "order: name", "byName", false},
+		{"another order", whole, "order: id", "", false},
+		{"the beginning of text", whole, "range: {attribute: name, is: begins}", "", false},
+		{"an index with shards", "{partition: spread, sort: name}", "order: name", "byName", false},
+		{"an index that lacks attributes", "{partition: shop, sort: name, projection: KEYS_ONLY}", "order: name, returns: [name, spread]", "", true},
+		{"a consistent read", whole, "order: name, consistent: true", "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := parsed(t, fmt.Appendf(nil, text, c.index, c.action))
+			plan := m.Plan(m.Patterns[0])
+			got := ""
+			if x := plan.Steps[0].Index; x != nil {
+				got = x.Name
+			}
+			if got != c.wantIndex || len(plan.Notes) > 0 != c.noted {
+				t.Errorf("it uses the index %q with the notes %v", got, plan.Notes)
+			}
+			if c.wantIndex != "" && len(plan.Faults) > 0 {
+				t.Error(plan.Faults)
+			}
+		})
+	}
+}

@@ -101,19 +101,25 @@ type queryCandidate struct {
 	rangeDisorder, orderDisorder *disorder // of the keys, by the attributes of the range and of the order
 }
 
-// penalty ranks candidates; smaller is better.
+// penalty ranks candidates; smaller is better. What is a fault weighs more than what is not:
+// keys whose order may differ from that of the attribute, several shards, or an index.
 func (x *queryCandidate) penalty() int {
-	p := 8 * len(x.step.Filter)
+	p := 32 * len(x.step.Filter)
 	if x.order != "" || x.rangeDisorder != nil && x.rangeDisorder.certain {
-		p += 16
-	}
-	if x.eventual {
-		p += 32
-	}
-	if x.sparse != "" {
 		p += 64
 	}
-	p += min(4, len(x.missing))
+	if x.eventual {
+		p += 128
+	}
+	if x.sparse != "" {
+		p += 256
+	}
+	if len(x.missing) > 0 {
+		p += 8 + min(4, len(x.missing))
+	}
+	if x.mayBeInDisorder() {
+		p += 4
+	}
 	if x.step.Shards > 1 {
 		p += 2
 	}
@@ -121,6 +127,12 @@ func (x *queryCandidate) penalty() int {
 		p++
 	}
 	return p
+}
+
+// mayBeInDisorder reports whether some values that the model does not exclude have keys in
+// another order.
+func (x *queryCandidate) mayBeInDisorder() bool {
+	return slices.ContainsFunc([]*disorder{x.rangeDisorder, x.orderDisorder}, func(d *disorder) bool { return d != nil && !d.certain })
 }
 
 // try determines how the table itself (nil) or an index would serve the query.
