@@ -11,8 +11,9 @@ import (
 // disorder is why the keys that contain an attribute are not in the order of its values.
 type disorder struct {
 	reason  string
-	certain bool // for values that the model lists, and not only for some that it does not exclude
-	numbers bool // stored as text
+	try     string // what to do about it
+	certain bool   // for values that the model lists, and not only for some that it does not exclude
+	numbers bool   // stored as text
 }
 
 // disorderOf compares the order of an attribute with that of the keys in which a text
@@ -35,15 +36,26 @@ func disorderOf(f, key *Field, next string) *disorder {
 	case f.hasEqualLength():
 		return nil
 	case f.Type == item.N:
-		return &disorder{certain: true, numbers: true, reason: fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", key.Name, f.Name)}
+		return &disorder{certain: true, numbers: true, try: tryPadding, reason: fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", key.Name, f.Name)}
 	}
-	before, longer := charactersBefore(next)
-	if before == "" {
-		return nil
+	if next == "" {
+		return nil // the attribute ends the key, or another follows directly, which is a collision
 	}
-	return &disorder{reason: fmt.Sprintf("%q follows it in %s, and a value that continues another with a lower character (%s) sorts before it: %q before \"A\"",
-		next, key.Name, before, longer)}
+	d := &disorder{try: tryOtherKey + "; if all values have the same length, set size and largest to it"}
+	switch lower, example := lowerCharacters(next); lower {
+	case "":
+		d.reason = fmt.Sprintf("%q follows it in %s, and values may contain that: the keys of %q are among those of \"A\"", next, key.Name, example)
+	default:
+		d.reason = fmt.Sprintf("%q follows it in %s, and a value that continues another with a lower character (%s) sorts before it: %q before \"A\"", next, key.Name, lower, example)
+	}
+	return d
 }
+
+// What to do about disorder.
+const (
+	tryPadding  = "store it as zero-padded text: format: sequence"
+	tryOtherKey = "end the key with it, or give it a sort key of its own"
+)
 
 // disorderOfValues compares the listed values of an attribute with the keys.
 func disorderOfValues(f, key *Field, next string) *disorder {
@@ -57,8 +69,10 @@ func disorderOfValues(f, key *Field, next string) *disorder {
 		d := &disorder{certain: true, numbers: f.Type == item.N}
 		switch {
 		case d.numbers:
+			d.try = tryPadding
 			d.reason = fmt.Sprintf("%s stores the number %s as text, where %s sorts before %s", key.Name, f.Name, b, a)
 		default:
+			d.try = tryOtherKey + ", or let a character follow it that sorts before those of the values"
 			d.reason = fmt.Sprintf("%q follows it in %s, so that %q does not sort after %q", next, key.Name, b, a)
 		}
 		return d
@@ -99,12 +113,10 @@ func (f *Field) hasEqualLength() bool {
 	return f.Type == item.S && a.Size > 0 && a.Largest == a.Size
 }
 
-// charactersBefore describes the characters of text that sort before a separator, with an
-// example of a value that begins with A and one of them. There are none if before is "".
-func charactersBefore(next string) (before, longer string) {
-	if next == "" || next[0] <= ' ' {
-		return "", ""
-	}
+// lowerCharacters describes the characters of text that sort before a separator, with an
+// example of a value that begins with A and is not in the order of the keys. lower is "" if no
+// character does; the example then contains the separator.
+func lowerCharacters(next string) (lower, example string) {
 	switch c := next[0]; {
 	case c > 'z':
 		return "letters, digits, spaces and others", "AB"
@@ -118,6 +130,8 @@ func charactersBefore(next string) (before, longer string) {
 		return `spaces, ! and "`, "A B"
 	case c == '"':
 		return "spaces and !", "A B"
+	case c == '!':
+		return "spaces", "A B"
 	}
-	return "spaces", "A B"
+	return "", "A" + next + "B"
 }

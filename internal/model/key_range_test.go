@@ -100,26 +100,6 @@ patterns:
 
 // A range is exact whenever the keys are in the order of the values, and only then.
 func TestRangesAreExactInOrder(t *testing.T) {
-	ends := []string{"", "!", "0", "#", "~~"} // what follows the text after the value
-	exact := func(values []string, next string) bool {
-		for is, within := range map[string]func(v, from, to string) bool{
-			"until": func(v, _, to string) bool { return v <= to },
-			"from":  func(v, from, _ string) bool { return v >= from },
-		} {
-			k := &KeyPart{Op: rangeOp(is, true), rangeIs: is, suffix: true, next: next}
-			for _, bound := range values {
-				limits := k.rangeValues("K#", bound, bound)
-				for _, v := range values {
-					for _, end := range ends {
-						if holds(k.Op, "K#"+v+next+end, limits) != within(v, bound, bound) {
-							return false
-						}
-					}
-				}
-			}
-		}
-		return true
-	}
 	inOrder := 0
 	for _, next := range []string{"#", "##", "|", ":", " ", "A", "!"} {
 		for _, values := range [][]string{
@@ -128,8 +108,8 @@ func TestRangesAreExactInOrder(t *testing.T) {
 		} {
 			f := &Field{Name: "v", Type: item.S, Attribute: &Attribute{Name: "v", Values: values}}
 			d := disorderOf(f, &Field{Name: "SK", Type: item.S}, next)
-			if exact(values, next) != (d == nil) {
-				t.Errorf("%q followed by %q: in order is %v, exact is %v", values, next, d == nil, exact(values, next))
+			if exact := rangesAreExact(values, next); exact != (d == nil) {
+				t.Errorf("%q followed by %q: in order is %v, exact is %v", values, next, d == nil, exact)
 			}
 			if d == nil {
 				inOrder++
@@ -143,8 +123,40 @@ func TestRangesAreExactInOrder(t *testing.T) {
 	}
 }
 
-// A range or an order of text is noted unless all values have the same length, or no
-// character sorts before the text that follows.
+// rangesAreExact reports whether ranges of values that a text follows contain the keys of
+// exactly the values in the range, whatever follows that text.
+func rangesAreExact(values []string, next string) bool {
+	ends := []string{"", "!", "0", "#", "~~"}
+	for is, within := range map[string]func(v, bound string) bool{
+		"until": func(v, bound string) bool { return v <= bound },
+		"from":  func(v, bound string) bool { return v >= bound },
+	} {
+		k := &KeyPart{Op: rangeOp(is, true), rangeIs: is, suffix: true, next: next}
+		for _, bound := range values {
+			limits := k.rangeValues("K#", bound, bound)
+			for _, v := range values {
+				for _, end := range ends {
+					if holds(k.Op, "K#"+v+next+end, limits) != within(v, bound) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+// The example of a note is one for which a range is wrong.
+func TestExamplesOfDisorder(t *testing.T) {
+	for _, next := range []string{" ", " | ", " - ", " #", "!", "\"", "#", "##", "$", "-", "/", ":", "_", "|", "~", "A", "a", "é"} {
+		if _, example := lowerCharacters(next); rangesAreExact([]string{"A", example}, next) {
+			t.Errorf("ranges of A and %q are exact before %q", example, next)
+		}
+	}
+}
+
+// A range or an order of text that something follows is noted unless all values have the same
+// length.
 func TestTextBeforeSeparators(t *testing.T) {
 	const text = `
 model: 1
@@ -166,7 +178,10 @@ patterns:
 		{"letters sort before |", "{name}|{id}", "{size: 8}", until, `(letters, digits, spaces and others) sorts before it: "AB" before "A"`},
 		{"capitals sort before _", "{name}_{id}", "{size: 8}", until, `(capital letters, digits, spaces and others) sorts before it: "AB" before "A"`},
 		{"digits sort before :", "{name}:{id}", "{size: 8}", until, `(digits, spaces and others) sorts before it: "A1" before "A"`},
-		{"nothing sorts before a space", "{name} {id}", "{size: 8}", until, ""},
+		{"values contain a space", "{name} {id}", "{size: 8}", until, `the range of name may be wrong: " " follows it in SK, and values may contain that: the keys of "A B" are among those of "A"; end the key`},
+		{"values contain a separator that begins with a space", "{name} | {id}", "{size: 8}", sorted, `items may not be in order of name: " | " follows it in SK, and values may contain that: the keys of "A | B" are among`},
+		{"spaces sort before !", "{name}!{id}", "{size: 8}", until, `(spaces) sorts before it: "A B" before "A"`},
+		{"a space after text of one length", "{name} {id}", "{size: 8, largest: 8}", until, ""},
 		{"text at the end", "N#{name}", "{size: 8}", until, ""},
 		{"the beginning of text", "{name}#{id}", "{size: 8}", "range: {attribute: name, is: begins}", ""},
 		{"text of one length", "{name}#{id}", "{size: 8, largest: 8}", until, ""},

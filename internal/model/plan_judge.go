@@ -45,28 +45,20 @@ func (c *planner) addFaults(x *queryCandidate) {
 	c.checkNeighbours()
 }
 
-// tryPadding is what to do about numbers that are stored as text.
-const tryPadding = "store it as zero-padded text: format: sequence"
-
 // checkDisorder reports a range, and notes a range or an order, of an attribute in whose
 // order the keys are not.
 func (c *planner) checkDisorder(x *queryCandidate) {
 	a := c.step.Action
-	const try = "end the key with it, give it a sort key of its own, or let a lower character follow it"
 	switch d := x.rangeDisorder; {
 	case d == nil:
-	case d.numbers:
-		c.fault("order", "range", tryPadding, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
 	case d.certain:
-		c.fault("order", "range", try, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
+		c.fault("order", "range", d.try, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
 	default:
-		c.note("separator", "range", try+"; if all values have the same length, set size and largest to it",
-			"the range of %s may be wrong: %s", a.Range.Attribute, d.reason)
+		c.note("separator", "range", d.try, "the range of %s may be wrong: %s", a.Range.Attribute, d.reason)
 	}
 	if d := x.orderDisorder; d != nil && !d.certain && x.order == "" {
 		name, _ := orderOf(a)
-		c.note("separator", "order", try+"; if all values have the same length, set size and largest to it",
-			"items may not be in order of %s: %s", name, d.reason)
+		c.note("separator", "order", d.try, "items may not be in order of %s: %s", name, d.reason)
 	}
 }
 
