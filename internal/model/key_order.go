@@ -12,8 +12,16 @@ import (
 type disorder struct {
 	reason  string
 	try     string // what to do about it
-	certain bool   // for values that the model lists, and not only for some that it does not exclude
+	certain bool   // for values that the model lists or numbers of any length, and not only for some that it does not exclude
 	numbers bool   // stored as text
+}
+
+// note is the code of a note about disorder that is not certain.
+func (d *disorder) note() string {
+	if d.numbers {
+		return "order"
+	}
+	return "separator"
 }
 
 // disorderOf compares the order of an attribute with that of the keys in which a text
@@ -36,7 +44,7 @@ func disorderOf(f, key *Field, next string) *disorder {
 	case f.hasEqualLength():
 		return nil
 	case f.Type == item.N:
-		return &disorder{certain: true, numbers: true, try: tryPadding, reason: fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", key.Name, f.Name)}
+		return disorderOfNumbers(f, key)
 	}
 	if next == "" {
 		return nil // the attribute ends the key, or another follows directly, which is a collision
@@ -47,6 +55,17 @@ func disorderOf(f, key *Field, next string) *disorder {
 		d.reason = fmt.Sprintf("%q follows it in %s, and values may contain that: the keys of %q are among those of \"A\"", next, key.Name, example)
 	default:
 		d.reason = fmt.Sprintf("%q follows it in %s, and a value that continues another with a lower character (%s) sorts before it: %q before \"A\"", next, key.Name, lower, example)
+	}
+	return d
+}
+
+// disorderOfNumbers is the disorder of numbers that the model does not list. Numbers whose
+// digits are declared typically have as many, so that all may.
+func disorderOfNumbers(f, key *Field) *disorder {
+	d := &disorder{certain: f.Attribute.Digits == 0, numbers: true, try: tryPadding,
+		reason: fmt.Sprintf("%s stores the number %s as text, where 10 sorts before 9", key.Name, f.Name)}
+	if !d.certain {
+		d.try += ", unless all values have the same number of digits"
 	}
 	return d
 }

@@ -196,6 +196,8 @@ patterns:
 		{"an order of listed values", "{name}|{id}", "{values: [S, SM, M]}", sorted, `order: items are not returned in order of name: "|" follows it in SK, so that "SM" does not sort after "S"`},
 		{"numbers", "{name}#{id}", "{type: N}", until, "order: the range of name is wrong: SK stores the number name as text, where 10 sorts before 9; store it as zero-padded text: format: sequence"},
 		{"numbers at the end", "N#{name}", "{type: N}", until, "order: the range of name is wrong"},
+		{"numbers of so many digits", "{name}#{id}", "{type: N, digits: 4}", until, "11:50 order: the range of name may be wrong: SK stores the number name as text, where 10 sorts before 9; store it as zero-padded text: format: sequence, unless all values have the same number of digits"},
+		{"an order of numbers of one digit", "N#{name}", "{type: N, digits: 1}", sorted, "order: items may not be in order of name: SK stores the number name as text"},
 		{"listed numbers in order", "{name}#{id}", "{type: N, values: [1, 2, 30]}", until, ""},
 		{"an order of listed numbers", "{name}#{id}", "{type: N, values: [2, 10]}", sorted, "SK stores the number name as text, where 10 sorts before 2"},
 		{"a time as a number", "{name}#{id}", "{type: N, format: epoch-seconds}", until, ""},

@@ -62,7 +62,7 @@ var shopMistakes = []mistake{
 	{"a get by an attribute that is not in the key", "get: customer, given: [customerId], rate", "get: customer, given: [name], rate", "key", "name: customer by id"},
 	{"a batch of gets without keys", "each: [customerId], times: 50", "times: 50", "key", "name: customers of a page"},
 	{"an order that the key does not have", "order: orderId desc", "order: placedAt desc", "order", "name: newest order"},
-	{"numbers as text without padding", "lineNo: {format: sequence, size: 4}", "lineNo: {type: N, digits: 2}", "order", "name: lines of an order"},
+	{"numbers as text without padding", "lineNo: {format: sequence, size: 4}", "lineNo: N", "order", "name: lines of an order"},
 	{"an attribute that is not projected", "matches: 100, returns: [orderId, total], rate", "matches: 100, returns: [orderId, customerId], rate", "projection", "name: open orders of a tenant"},
 	{"a consistent read of a global index", "given: [orderId], matches: 1, rate", "given: [orderId], matches: 1, consistent: true, rate", "consistent", "name: order by id"},
 	{"a transaction of more than 100 items", "most: 45", "most: 60", "limit", "name: place order"},

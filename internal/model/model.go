@@ -122,7 +122,7 @@ type Attribute struct {
 	Type     string     `yaml:"type,short" oneof:"S N B BOOL NULL SS NS BS L M" doc:"defaults to S"`
 	Size     Bytes      `yaml:"size" doc:"typical bytes of the value, or of each member"`
 	Largest  Bytes      `yaml:"largest" doc:"the most bytes; defaults to size"`
-	Digits   int        `yaml:"digits" doc:"digits of a number; defaults to 4"`
+	Digits   int        `yaml:"digits" doc:"typical digits of a number; defaults to 4"`
 	Count    int        `yaml:"count" doc:"typical number of members of a set or list; defaults to 3"`
 	Most     int        `yaml:"most" doc:"the most members; defaults to count"`
 	Format   string     `yaml:"format" oneof:"uuid iso8601 iso8601-ms hour date week month year sequence epoch-seconds epoch-millis ulid ksuid" doc:"the form of the values"`

@@ -54,11 +54,11 @@ func (c *planner) checkDisorder(x *queryCandidate) {
 	case d.certain:
 		c.fault("order", "range", d.try, "the range of %s is wrong: %s", a.Range.Attribute, d.reason)
 	default:
-		c.note("separator", "range", d.try, "the range of %s may be wrong: %s", a.Range.Attribute, d.reason)
+		c.note(d.note(), "range", d.try, "the range of %s may be wrong: %s", a.Range.Attribute, d.reason)
 	}
 	if d := x.orderDisorder; d != nil && !d.certain && x.order == "" {
 		name, _ := orderOf(a)
-		c.note("separator", "order", d.try, "items may not be in order of %s: %s", name, d.reason)
+		c.note(d.note(), "order", d.try, "items may not be in order of %s: %s", name, d.reason)
 	}
 }
 
