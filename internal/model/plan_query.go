@@ -343,6 +343,9 @@ func (x *queryCandidate) checkOrder() {
 	}
 	name, descending := orderOf(s.Action)
 	s.Reverse = descending
+	if s.known(s.Entity.byName[name]) {
+		return // all items have the same value
+	}
 	if x.rangeDisorder != nil && s.Action.Range.Attribute == name {
 		return
 	}
