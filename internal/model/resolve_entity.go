@@ -162,7 +162,11 @@ func (r *resolver) checkValues(a *Attribute, t item.Type) {
 	if len(a.Values) > 0 && t != item.S && t != item.N && t != item.BOOL {
 		r.fault(a.At("values"), "values can be listed only for types S, N and BOOL, not %s", t)
 	}
+	times := make(map[string]int)
 	for _, v := range a.Values {
+		if times[v]++; times[v] == 2 {
+			r.fault(a.At("values"), "%s lists %q more than once", a.Name, v)
+		}
 		n, err := item.ParseNumber(v)
 		switch {
 		case t != item.N:

@@ -265,6 +265,7 @@ func TestKeysOfSchemas(t *testing.T) {
 		`"pk": {"type": "string"}, "n": {"type": "string", "transform": {"transformerId": "custom"}}`:                              "# n is stored in another form",
 		`"a": {"type": "string"}, "pk": {"type": "string", "hidden": true, "link": "A#${a}"}`:                                      `pk: "A#{a}"`,
 		`"a": {"type": "string", "enum": ["x", "z"], "savedAs": "pk", "transform": {"transformerId": "custom", "text": "A#${a}"}}`: `a: {values: [x, z], stored: false}`,
+		`"pk": {"type": "string"}, "a": {"type": "string", "enum": ["x", "z", "x"]}`:                                               `a: {type: S, values: [x, z]}`,
 	} {
 		kind := "string"
 		if strings.Contains(want, "N}") {

@@ -199,7 +199,7 @@ func (w *modelWriter) entities(d *Design) {
 func (a *SampleAttribute) description() string {
 	values, template := "", ""
 	if len(a.Values) > 0 {
-		values = flowList(a.Values)
+		values = flowList(eachOnce(a.Values))
 	}
 	if a.Template != "" {
 		template = inQuotes(a.Template)
@@ -209,6 +209,18 @@ func (a *SampleAttribute) description() string {
 		stored = "false"
 	}
 	return pairs("type", a.Type, "format", a.Format, "size", a.Size, "values", values, "template", template, "stored", stored)
+}
+
+// eachOnce returns texts without repetitions, which a model does not allow.
+func eachOnce(texts []string) (all []string) {
+	seen := make(map[string]bool)
+	for _, text := range texts {
+		if !seen[text] {
+			all = append(all, text)
+		}
+		seen[text] = true
+	}
+	return all
 }
 
 // patterns writes the access patterns that the source has methods for.
