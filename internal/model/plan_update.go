@@ -92,8 +92,7 @@ func touched(edits []edit, f *Field) bool {
 func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	s := c.step
 	if s.Action.Creates {
-		// Nothing is stored yet, so that everything that the item has must be set.
-		return edit{verb: "SET", field: f, key: true}, f.template != nil && c.builtBy(f)
+		return c.createdEdit(f)
 	}
 	var parts []edit
 	if f.template != nil {
@@ -112,8 +111,7 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	case slices.ContainsFunc(parts, func(e edit) bool { return e.verb == "REMOVE" }), !p.mayBeAfter:
 		return edit{verb: "REMOVE", field: f, key: true}, p.mayBeBefore
 	case f.template == nil && p.mustBeAfter && !p.mustBeBefore:
-		c.fault("stale", "set", "set it too, or let its when name an attribute that tells which of these items have it",
-			"the item has %s afterwards by its when, and the update does not set it", f.Name)
+		c.notSet(f)
 		return e, false
 	case p.mustBeAfter && (len(parts) > 0 || !p.mustBeBefore):
 		c.ambiguousFrom(f)
@@ -125,9 +123,46 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	return e, false
 }
 
-// builtBy reports whether an item that the update creates has a field: it has what its
-// key contains and what the update sets.
-func (c *planner) builtBy(f *Field) bool {
+// notSet reports a field that the item has after the update, which does not set it.
+func (c *planner) notSet(f *Field) {
+	c.fault("stale", "set", "set it too, or let its when name an attribute that tells which of these items have it",
+		"the item has %s afterwards by its when, and the update does not set it", f.Name)
+}
+
+// createdEdit returns the change of a field that an item which the update creates has by its
+// template. It reports one that the item has by its when. Nothing is stored yet, so that
+// everything that the item has must be set.
+func (c *planner) createdEdit(f *Field) (e edit, changes bool) {
+	s := c.step
+	uses := names(f.requires)
+	switch {
+	case f.template != nil:
+		uses = append(uses, s.Entity.dependencies(f.Name)...)
+	case len(uses) == 0:
+		return e, false
+	}
+	if !c.provides(uses) {
+		return e, false
+	}
+	p, known := c.presence(f)
+	undecided := known && p.mayBeAfter && !p.mustBeAfter
+	switch {
+	case f.template != nil:
+		if undecided {
+			c.undecided(f)
+		}
+		return edit{verb: "SET", field: f, key: true}, known && p.mustBeAfter
+	case undecided && len(changedBy(s.edits, uses)) > 0:
+		c.undecided(f)
+	case known && p.mustBeAfter:
+		c.notSet(f)
+	}
+	return e, false
+}
+
+// provides reports whether an item that the update creates has all of some attributes: it
+// has what its key contains and what the update sets.
+func (c *planner) provides(attributes []string) bool {
 	s := c.step
 	provided := slices.Concat(s.Action.Given, s.Action.Each)
 	for _, k := range s.Table.schema.Key.All() {
@@ -136,17 +171,11 @@ func (c *planner) builtBy(f *Field) bool {
 	for _, e := range s.edits {
 		provided = append(provided, e.field.Name)
 	}
-	for _, name := range slices.Concat(s.Entity.dependencies(f.Name), names(f.requires)) {
+	return !slices.ContainsFunc(attributes, func(name string) bool {
 		leaf := s.Entity.byName[name]
-		if shard := leaf.Attribute != nil && leaf.Attribute.Shards > 0; !shard && !slices.Contains(provided, name) {
-			return false
-		}
-	}
-	p, known := c.presence(f)
-	if known && p.mayBeAfter && !p.mustBeAfter {
-		c.undecided(f)
-	}
-	return known && p.mustBeAfter
+		shard := leaf.Attribute != nil && leaf.Attribute.Shards > 0
+		return !shard && !slices.Contains(provided, name)
+	})
 }
 
 // changedBy returns the changes of the named attributes.

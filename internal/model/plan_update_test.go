@@ -65,11 +65,12 @@ func TestEditsOfUpdates(t *testing.T) {
 	const job = `
 model: 1
 tables:
-  tab: {key: {partition: PK}, indexes: {GSI1: {partition: GPK, sort: GSK}, GSI2: {partition: kind, sort: rank}}, types: {rank: N}}
+  tab: {key: {partition: PK}, indexes: {GSI1: {partition: GPK, sort: GSK}, GSI2: {partition: kind, sort: rank}, GSI3: {partition: all}}, types: {rank: N}}
 entities:
   job:
     keys:
       PK: "JOB#{id}"
+      all: "JOBS"
       GPK: {template: "Q#{status}", when: {status: [READY, RETRY]}}
       GSK: {template: "{due}", when: {status: [READY, RETRY]}}
       rank: "{points}"
@@ -104,9 +105,9 @@ patterns:
 		{`set: {kind: a}`, "SET kind", ""},
 		{`set: {status: READY}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET status, SET GPK, SET GSK, REMOVE leased", "RUNNING"},
 		{`set: {due: "{due}"}, condition: "#leased <= :leased", from: {status: RUNNING}`, "SET due", ""},
-		{`creates: true, set: {status: DONE}`, "SET status", ""},
-		{`creates: true, set: {status: READY}`, "SET status, SET GPK", ""},
-		{`creates: true, set: {status: READY, due: "{due}", points: 1, kind: a}`, "SET status, SET due, SET points, SET kind, SET GPK, SET GSK, SET rank", ""},
+		{`creates: true, set: {status: DONE}`, "SET status, SET all", ""},
+		{`creates: true, set: {status: READY}`, "SET status, SET all, SET GPK", ""},
+		{`creates: true, set: {status: READY, due: "{due}", points: 1, kind: a}`, "SET status, SET due, SET points, SET kind, SET all, SET GPK, SET GSK, SET rank", ""},
 	} {
 		m := parsed(t, fmt.Appendf(nil, job, c.action))
 		plan := m.Plan(m.Patterns[0])
@@ -295,6 +296,12 @@ patterns:
 		{"a removal with the state", `set: {state: OPEN}, remove: [reason], from: {state: DEAD}, condition: "#state = :s", values: {":s": DEAD}`, "SET state, REMOVE reason"},
 		{"a state that the update does not change", `set: {reason: a}`, "SET reason"},
 		{"a new item", `creates: true, set: {state: OPEN}`, "SET state"},
+		{"a new item without what it must have", `creates: true, set: {state: DEAD}`, "SET state, stale: the item has reason afterwards by its when, and the update does not set it"},
+		{"a new item with what it must have", `creates: true, set: {state: DEAD, reason: a}`, "SET state, SET reason"},
+		{"a new item without any state", `creates: true, set: {level: 1}`, "SET level"},
+		{"a new item that begins with a sum", `creates: true, add: {level: 2}`, "ADD level, stale: the item has hint afterwards by its when, and the update does not set it"},
+		{"a new item in a state that is not known", `creates: true, set: {state: "{state}"}`, "SET state, stale: whether the item has reason depends on the new value of state, so that no single request is right"},
+		{"a new item by an attribute that is not stored", `creates: true, set: {told: "yes"}`, "stale: the item has result afterwards by its when"},
 		{"a new item with what it cannot have", `creates: true, set: {state: OPEN, reason: a}`, "SET state, SET reason, stale: it sets reason, which the item does not have afterwards by its when"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
