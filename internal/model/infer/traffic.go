@@ -40,7 +40,8 @@ func (r *Result) addTraffic(traffic workload.Report, now time.Time, replies bool
 	if traffic.Other.Requests > 0 {
 		r.Unmatched = append(r.Unmatched, plural(traffic.Other.Requests, "request")+" had more shapes than the server counts")
 	}
-	r.validate()
+	for r.validate(); r.dropContradicted(); r.validate() { // what an item has decides whether a condition can hold
+	}
 	r.namePatterns()
 }
 
@@ -414,6 +415,13 @@ func (r *Result) validate() {
 // valid reports whether a model with only these patterns can be read, and their
 // conditions can hold.
 func (r *Result) valid(patterns ...*Pattern) bool {
+	faults, err := r.check(patterns...)
+	return err == nil && !slices.ContainsFunc(faults, func(f *model.Fault) bool { return f.Code == "condition" })
+}
+
+// check returns the faults of a model with only these patterns, each of which is named by its
+// place.
+func (r *Result) check(patterns ...*Pattern) ([]*model.Fault, error) {
 	some := &Result{Name: r.Name, Entities: r.Entities, tables: r.tables}
 	for i, p := range patterns {
 		named := *p
@@ -422,10 +430,9 @@ func (r *Result) valid(patterns ...*Pattern) bool {
 	}
 	m, err := model.Parse(r.Name, some.text())
 	if err != nil {
-		return false
+		return nil, err
 	}
-	faults := m.Check(model.DefaultPrices()).Faults
-	return !slices.ContainsFunc(faults, func(f *model.Fault) bool { return f.Code == "condition" })
+	return m.Check(model.DefaultPrices()).Faults, nil
 }
 
 // withoutConditions removes the conditions of a pattern and reports whether it

@@ -130,7 +130,7 @@ var (
 // condition derives the condition of a write from its text without values: a
 // value that is compared for equality is the item's own.
 func (e *Entity) condition(a *Action, text string) {
-	if text == "" || strings.Contains(text, "??") || strings.Contains(text, "…") || strings.ContainsAny(strings.ReplaceAll(text, "size(", ""), ".") {
+	if !isDerivable(text) {
 		e.usualCondition(a)
 		a.Notes = append(a.Notes, "its condition is not counted as text")
 		return
@@ -158,6 +158,11 @@ func (e *Entity) condition(a *Action, text string) {
 		b.WriteString(test[:opening] + not + e.conditionTest(a, inner, i) + closing)
 	}
 	a.Condition = b.String()
+}
+
+// isDerivable reports whether the text of a condition says what it tests.
+func isDerivable(text string) bool {
+	return text != "" && !strings.Contains(text, "??") && !strings.Contains(text, "…") && !strings.ContainsAny(strings.ReplaceAll(text, "size(", ""), ".")
 }
 
 // conditionTest rewrites one test with placeholders.

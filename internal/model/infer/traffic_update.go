@@ -46,53 +46,108 @@ func (e *Entity) newValue(a *Attribute) string {
 // unknownChange says that the server does not count the attributes of an update.
 const unknownChange = "which attributes it changes is not known"
 
-// transition chooses the values of an enumeration before and after an update:
-// those with which exactly the index keys change that the server has counted, the
+// transition chooses the values of the enumerations that an update changes, before and after
+// it: those with which exactly the index keys change that the server has counted, the
 // attributes of the condition are present, and as few attributes as possible appear or
 // disappear that the update does not change. Those that do are not decided by the
 // enumeration, whatever the samples show.
+//
+// One enumeration is enough to tell which keys change. Others have values too if they decide
+// which attributes or keys an item has.
 func (e *Entity) transition(a *Action, changed, condition string) {
-	keys := e.templated(strings.Split(changed, ", "))
-	needed := e.neededBy(condition)
-	var best *transition
-	for i := range a.Set {
-		by := e.attribute(a.Set[i].Name)
-		if by == nil || len(by.Values) < 2 {
+	s := &transitionSearch{
+		e: e, a: a, keys: e.templated(strings.Split(changed, ", ")), needed: e.neededBy(condition),
+		condition: condition, before: make(map[string]string), after: make(map[string]string),
+	}
+	var enumerations, deciding []string
+	for _, x := range a.Set {
+		if by := e.attribute(x.Name); by == nil || len(by.Values) < 2 {
 			continue
 		}
-		for _, from := range by.Values {
-			for _, to := range by.Values {
-				if from == to || !needed.allow(by.Name, from) || !slices.Equal(e.keysChanged(a, by.Name, from, to), keys) {
+		enumerations = append(enumerations, x.Name)
+		if e.decides(x.Name) {
+			deciding = append(deciding, x.Name)
+		}
+	}
+	if !s.choose(enumerations...) {
+		for _, p := range s.needed {
+			if !slices.ContainsFunc(a.From, func(x Assignment) bool { return x.Name == p.Attribute }) {
+				a.From = append(a.From, Assignment{p.Attribute, exchange.Quote(p.Values[0])})
+			}
+		}
+		return
+	}
+	for _, name := range deciding {
+		s.choose(name)
+	}
+}
+
+// decides reports whether an enumeration decides which attributes or keys an item has.
+func (e *Entity) decides(name string) bool {
+	by := func(p *Presence) bool { return p != nil && p.Attribute == name }
+	return slices.ContainsFunc(e.Attributes, func(x *Attribute) bool { return by(x.When) }) ||
+		slices.ContainsFunc(e.Keys, func(k *Key) bool { return by(k.When) })
+}
+
+// transitionSearch looks for the values of enumerations before and after an update.
+type transitionSearch struct {
+	e             *Entity
+	a             *Action
+	keys          []string // of indexes, which change
+	needed        presences
+	condition     string
+	before, after map[string]string // the values that are chosen, by enumeration
+}
+
+// choose chooses the values of the enumeration that explains the changes best. It reports
+// whether one does.
+func (s *transitionSearch) choose(enumerations ...string) bool {
+	var best *transition
+	for _, name := range enumerations {
+		if _, chosen := s.before[name]; chosen || !s.a.sets(name) {
+			continue
+		}
+		values := s.e.attribute(name).Values
+		for _, from := range values {
+			for _, to := range values {
+				if from == to || !s.needed.allow(name, from) || !slices.Equal(s.keysChanged(name, from, to), s.keys) {
 					continue
 				}
-				if t := e.transitionOf(a, i, from, to); best == nil || t.penalty() < best.penalty() {
+				if t := s.transitionOf(name, from, to); best == nil || t.penalty() < best.penalty() {
 					best = t
 				}
 			}
 		}
 	}
-	if best != nil {
-		by := a.Set[best.of].Name
-		a.From = append(a.From, Assignment{by, exchange.Quote(best.from)})
-		a.Set[best.of].Value = exchange.Quote(best.to)
-		a.Notes = append(a.Notes, "which values "+by+" has before and after is not counted")
-		for _, x := range best.unchanged {
-			x.When = nil
-			x.Guess += "; " + by + " does not decide which, as an update changes only that"
-		}
-		e.removeAbsent(a, by, best.to)
-		return
+	if best == nil {
+		return false
 	}
-	for _, p := range needed {
-		if !slices.ContainsFunc(a.From, func(x Assignment) bool { return x.Name == p.Attribute }) {
-			a.From = append(a.From, Assignment{p.Attribute, exchange.Quote(p.Values[0])})
-		}
+	s.before[best.of], s.after[best.of] = best.from, best.to
+	s.a.From = append(s.a.From, Assignment{best.of, exchange.Quote(best.from)})
+	i := slices.IndexFunc(s.a.Set, func(x Assignment) bool { return x.Name == best.of })
+	s.a.Set[i].Value = exchange.Quote(best.to)
+	s.a.Notes = append(s.a.Notes, "which values "+best.of+" has before and after is not counted")
+	for _, x := range best.unchanged {
+		x.dropWhen("as an update changes only that")
 	}
+	s.e.removeAbsent(s.a, best.of, best.to)
+	return true
+}
+
+// sets reports whether an update sets an attribute.
+func (a *Action) sets(name string) bool {
+	return slices.ContainsFunc(a.Set, func(x Assignment) bool { return x.Name == name })
+}
+
+// dropWhen removes the when of an attribute, for a reason.
+func (a *Attribute) dropWhen(reason string) {
+	a.Guess += "; " + a.When.Attribute + " does not decide which, " + reason
+	a.When = nil
 }
 
 // transition is a change of an enumeration by an update.
 type transition struct {
-	of        int // the index of the enumeration in the assignments
+	of        string // the enumeration
 	from, to  string
 	unchanged []*Attribute // that would appear or disappear, but are not changed
 	absent    int          // how many attributes are changed that are absent before and after
@@ -102,21 +157,31 @@ func (t *transition) penalty() int { return len(t.unchanged) + 2*t.absent }
 
 // transitionOf compares the attributes that appear or disappear with those that an update
 // changes.
-func (e *Entity) transitionOf(a *Action, of int, from, to string) *transition {
+func (s *transitionSearch) transitionOf(of, from, to string) *transition {
 	t := &transition{of: of, from: from, to: to}
-	for _, x := range e.Attributes {
-		if x.When == nil || x.When.Attribute != a.Set[of].Name || e.inKey(x.Name) {
+	for _, x := range s.e.Attributes {
+		if x.When == nil || x.When.Attribute != of || s.e.inKey(x.Name) {
 			continue
 		}
 		was, is := slices.Contains(x.When.Values, from), slices.Contains(x.When.Values, to)
-		switch changed := slices.ContainsFunc(a.Set, func(s Assignment) bool { return s.Name == x.Name }); {
-		case was != is && !changed:
+		switch changed := s.a.sets(x.Name); {
+		case !changed && (was != is || is && !s.mustHave(x)):
 			t.unchanged = append(t.unchanged, x)
 		case changed && !was && !is:
 			t.absent++
 		}
 	}
 	return t
+}
+
+// mustHave reports whether the condition holds only for items that have an attribute.
+func (s *transitionSearch) mustHave(x *Attribute) bool {
+	if !isDerivable(s.condition) || strings.Contains(s.condition, " OR ") || strings.Contains(s.condition, "NOT ") {
+		return false
+	}
+	by := s.e.attribute(x.When.Attribute)
+	return slices.Contains(strings.Split(s.condition, " AND "), by.Name+" = ?") || // with the value before
+		!slices.ContainsFunc(by.Values, func(v string) bool { return s.needed.allow(by.Name, v) && !slices.Contains(x.When.Values, v) })
 }
 
 // presences are the values that attributes must have for others to be present.
@@ -153,15 +218,23 @@ func (e *Entity) templated(names []string) (all []string) {
 	return all
 }
 
-// keysChanged returns the keys of indexes that change when an update changes an
-// enumeration, in order.
-func (e *Entity) keysChanged(a *Action, by, from, to string) (all []string) {
-	for _, k := range e.Keys {
-		present := func(value string) bool {
-			return k.When == nil || k.When.Attribute != by || slices.Contains(k.When.Values, value)
+// keysChanged returns the keys of indexes that change when an update changes an enumeration
+// in addition to those whose values are chosen, in order.
+func (s *transitionSearch) keysChanged(name, from, to string) (all []string) {
+	for _, k := range s.e.Keys {
+		present := func(chosen map[string]string, value string) bool {
+			if k.When == nil {
+				return true
+			}
+			v, ok := chosen[k.When.Attribute]
+			if k.When.Attribute == name {
+				v, ok = value, true
+			}
+			return !ok || slices.Contains(k.When.Values, v)
 		}
-		built := slices.ContainsFunc(a.Set, func(s Assignment) bool { return slices.Contains(e.leaves(k.Name), s.Name) })
-		if present(from) != present(to) || present(to) && built {
+		was, is := present(s.before, from), present(s.after, to)
+		built := slices.ContainsFunc(s.a.Set, func(x Assignment) bool { return slices.Contains(s.e.leaves(k.Name), x.Name) })
+		if was != is || is && built {
 			all = append(all, k.Name)
 		}
 	}
