@@ -145,31 +145,16 @@ func (c *modelChecker) collisions(t *Table) {
 }
 
 // joined reports keys that join two attributes without a separator: 1 and 23 make
-// the same key as 12 and 3. An attribute of a fixed length needs none.
+// the same key as 12 and 3. An attribute whose values have the same length needs none.
 func (c *modelChecker) joined(e *Entity) {
 	for _, k := range e.Keys {
 		for i := 1; i < len(k.template.parts); i++ {
 			first, second := k.template.parts[i-1].name, k.template.parts[i].name
-			if first != "" && second != "" && !e.byName[first].hasFixedLength() {
+			if first != "" && second != "" && !e.byName[first].hasEqualLength() {
 				c.fault("collision", k.At("template"), "put a separator such as # between them", "%s of %s joins %s and %s, so that different values can make the same key", k.Name, e.Name, first, second)
 			}
 		}
 	}
-}
-
-// hasFixedLength reports whether all values of a field have the same length as
-// text.
-func (f *Field) hasFixedLength() bool {
-	a := f.Attribute
-	switch {
-	case a == nil || f.template != nil:
-		return false
-	case a.Shards > 0:
-		return f.Type == item.S
-	case len(a.Values) > 0:
-		return !slices.ContainsFunc(a.Values, func(v string) bool { return len(v) != len(a.Values[0]) })
-	}
-	return a.Format != "" && f.Type == item.S
 }
 
 // entity reports items and keys that can be too large.

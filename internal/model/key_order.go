@@ -113,8 +113,8 @@ func sortsBefore(a, b, next string) bool {
 	return a < b
 }
 
-// hasEqualLength reports whether all values of a field have the same length, so that none
-// begins with another.
+// hasEqualLength reports whether all values of a field have the same length as text, so that
+// none begins with another. A size alone does not say so, since it is the typical one.
 func (f *Field) hasEqualLength() bool {
 	if f.template != nil {
 		return !slices.ContainsFunc(f.template.names(), func(name string) bool { return !f.entity.byName[name].hasEqualLength() })

@@ -269,3 +269,46 @@ patterns:
 		})
 	}
 }
+
+// Text of one length needs no separator, and a separator does not change its order: both
+// follow from one rule.
+func TestEqualLengths(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab: {key: {partition: PK, sort: SK}}
+entities:
+  user:
+    keys: {PK: "ORG#{org}", SK: %q}
+    attributes: {org: {distinct: 10}, code: %s, id: {format: uuid}, two: {values: [AA, BB]}, at: {type: N, format: epoch-seconds}, part: {size: 3}}
+    count: 100
+patterns:
+  - {name: x, query: user, given: [org], range: {attribute: code, is: until}, matches: 3, rate: 1/s}
+`
+	for _, c := range []struct {
+		name, attribute string
+		equal           bool
+	}{
+		{"text of a size", "{size: 6}", false},
+		{"text of one size", "{size: 6, largest: 6}", true},
+		{"text of several sizes", "{size: 6, largest: 7}", false},
+		{"text of which nothing is said", "S", false},
+		{"an identifier", "{format: uuid}", true},
+		{"a padded number", "{format: sequence, size: 6}", true},
+		{"a number", "{type: N}", false},
+		{"a number that is not padded", "{type: N, format: sequence, digits: 6}", false},
+		{"a time as a number", "{type: N, format: epoch-millis}", true},
+		{"a template of parts of one length", `{template: "{two}-{at}"}`, true},
+		{"a template of a part of any length", `{template: "{two}-{part}"}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := func(key string) string { return strings.Join(notesOf(fmt.Appendf(nil, text, key, c.attribute)), "\n") }
+			if got := found("{code}{id}"); strings.Contains(got, " collision: ") == c.equal {
+				t.Errorf("without a separator: %s", got)
+			}
+			if got := found("{code}#{id}"); (got == "") != c.equal {
+				t.Errorf("before a separator: %s", got)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ type Attribute struct {
 	Name     string     `yaml:"-"`
 	Type     string     `yaml:"type,short" oneof:"S N B BOOL NULL SS NS BS L M" doc:"defaults to S"`
 	Size     Bytes      `yaml:"size" doc:"typical bytes of the value, or of each member"`
-	Largest  Bytes      `yaml:"largest" doc:"the most bytes; defaults to size"`
+	Largest  Bytes      `yaml:"largest" doc:"the most bytes; defaults to size. If it is given and equals size, all values have that length"`
 	Digits   int        `yaml:"digits" doc:"typical digits of a number; defaults to 4"`
 	Count    int        `yaml:"count" doc:"typical number of members of a set or list; defaults to 3"`
 	Most     int        `yaml:"most" doc:"the most members; defaults to count"`
