@@ -59,8 +59,10 @@ func (c *planner) checkNamed(f *Field) {
 		c.fault("stale", "remove", "change "+requirement+" as well",
 			"it removes %s, which the item still has by its when", f.Name)
 	case !removes && !p.mayBeAfter:
-		c.fault("stale", "set", "change "+requirement+" as well, or do not set it",
-			"it sets %s, which the item does not have afterwards by its when", f.Name)
+		e := c.step.edits[slices.IndexFunc(c.step.edits, func(e edit) bool { return e.field == f })]
+		does := map[string]string{"SET": "sets", "append": "appends to", "ADD": "adds to"}[e.verb]
+		c.fault("stale", e.member(), "change "+requirement+" as well, or leave "+f.Name+" out",
+			"it %s %s, which the item does not have afterwards by its when", does, f.Name)
 	case p.mayBeAfter && !p.mustBeAfter && len(deciding) > 0:
 		c.undecided(f)
 	}
@@ -192,6 +194,9 @@ func changedBy(edits []edit, names []string) (found []edit) {
 // server.
 func (e edit) accumulates() bool { return e.verb == "ADD" || e.verb == "append" }
 
+// member is the field of the action that names the change: set, append, remove or add.
+func (e edit) member() string { return strings.ToLower(e.verb) }
+
 // accumulated returns the change of a field when a part of it is added to. A field
 // that is a copy of a number can be added to as well; an expression cannot build text
 // from a sum.
@@ -203,8 +208,7 @@ func (c *planner) accumulated(f *Field, parts []edit) (e edit, changes bool) {
 	}
 	for _, e := range changedBy(c.step.edits, slices.Concat(c.step.Entity.dependencies(f.Name), names(f.requires))) {
 		if e.accumulates() && e.field != f {
-			member := map[string]string{"ADD": "add", "append": "append"}[e.verb]
-			c.fault("stale", member, "set "+e.field.Name+" to its new value, with a condition on the value before",
+			c.fault("stale", e.member(), "set "+e.field.Name+" to its new value, with a condition on the value before",
 				"%s depends on %s, but no expression can compute it from the sum", f.Name, e.field.Name)
 			break
 		}
