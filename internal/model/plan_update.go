@@ -27,7 +27,7 @@ func (c *planner) update() {
 		case touched(byAction, f):
 			c.checkNamed(f)
 		case f.Stored && !s.Table.schema.Key.Has(f.Name):
-			if e, changes := c.dependentEdit(f); changes {
+			if e, changes := c.derivedEdit(f); changes {
 				s.edits = append(s.edits, e)
 			}
 		}
@@ -89,9 +89,9 @@ func touched(edits []edit, f *Field) bool {
 	return slices.ContainsFunc(edits, func(e edit) bool { return e.field == f })
 }
 
-// dependentEdit returns the change of a field that has a template or a when, if the
+// derivedEdit returns the change of a field that has a template or a when, if the
 // update changes it.
-func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
+func (c *planner) derivedEdit(f *Field) (e edit, changes bool) {
 	s := c.step
 	if s.Action.Creates {
 		return c.createdEdit(f)
@@ -111,13 +111,13 @@ func (c *planner) dependentEdit(f *Field) (e edit, changes bool) {
 	case !known:
 		return e, false
 	case slices.ContainsFunc(parts, func(e edit) bool { return e.verb == "REMOVE" }), !p.mayBeAfter:
-		return edit{verb: "REMOVE", field: f, key: true}, p.mayBeBefore
+		return edit{verb: "REMOVE", field: f, derived: true}, p.mayBeBefore
 	case f.template == nil && p.mustBeAfter && !p.mustBeBefore:
 		c.notSet(f)
 		return e, false
 	case p.mustBeAfter && (len(parts) > 0 || !p.mustBeBefore):
 		c.ambiguousFrom(f)
-		return edit{verb: "SET", field: f, key: true}, true
+		return edit{verb: "SET", field: f, derived: true}, true
 	case p.mustBeAfter || len(parts) == 0 && !p.changes:
 		return e, false
 	}
@@ -153,7 +153,7 @@ func (c *planner) createdEdit(f *Field) (e edit, changes bool) {
 		if undecided {
 			c.undecided(f)
 		}
-		return edit{verb: "SET", field: f, key: true}, known && p.mustBeAfter
+		return edit{verb: "SET", field: f, derived: true}, known && p.mustBeAfter
 	case undecided && len(changedBy(s.edits, uses)) > 0:
 		c.undecided(f)
 	case known && p.mustBeAfter:
@@ -183,7 +183,7 @@ func (c *planner) provides(attributes []string) bool {
 // changedBy returns the changes of the named attributes.
 func changedBy(edits []edit, names []string) (found []edit) {
 	for _, e := range edits {
-		if !e.key && slices.Contains(names, e.field.Name) {
+		if !e.derived && slices.Contains(names, e.field.Name) {
 			found = append(found, e)
 		}
 	}
@@ -457,7 +457,7 @@ func (c *planner) orderStates() {
 	s := c.step
 	var deciding []string
 	for _, e := range s.edits {
-		if !e.key {
+		if !e.derived {
 			continue
 		}
 		for _, name := range slices.Concat(names(e.field.requires), s.Entity.dependencies(e.field.Name)) {

@@ -206,8 +206,11 @@ func (w *requestBuilder) condition(a *Action) {
 type edit struct {
 	verb  string // SET, append, REMOVE or ADD
 	field *Field
-	value Literal // the value written, unless key is set
-	key   bool
+	value Literal // the value written, unless the change is derived
+
+	// derived is whether the change follows from others by a template or a when, and is not
+	// named by the action.
+	derived bool
 }
 
 // UpdateClause is one change of an UpdateExpression.
@@ -244,7 +247,7 @@ func (w *requestBuilder) clause(e edit) UpdateClause {
 	case e.verb == "REMOVE":
 		c.Text = c.Name
 		return c
-	case e.key:
+	case e.derived:
 		c.Value = w.value(e.field.Name, w.renderer.field(e.field))
 	default:
 		c.Value = w.value(e.field.Name, w.renderer.literal(e.value, e.field.Type, true))
