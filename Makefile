@@ -111,7 +111,6 @@ unit:
 	cd apps && MOTO_SERVER=$(MOTO) APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps) -count=1 -timeout 30m $$($(GO) list ./... $(if $(RACE),$(foreach p,$(RACED_APPS),| grep -v '/apps/$(p)$$')))
 	$(MAKE) -j 2 --output-sync=target $(if $(RACE),apps-slow) console-test packages-test
 	$(MAKE) drift
-	$(if $(RACE),cd apps && $(call TEST,apps-norace) -run Thousands ./downloads)
 	@$(MAKE) -s skipped
 
 .PHONY: apps-slow
