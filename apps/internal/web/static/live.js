@@ -13,9 +13,22 @@ if (events) {
       if (now && now.innerHTML !== old.innerHTML) old.innerHTML = now.innerHTML;
     }
   };
-  new EventSource(events).onmessage = () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(refresh, 500);
+  let stream;
+  const listen = () => {
+    stream = new EventSource(events);
+    stream.onmessage = () => {
+      if (waiting) return;
+      waiting = true;
+      setTimeout(refresh, 500);
+    };
   };
+  listen();
+  // A browser keeps pages for its back button, with their streams. It has six connections
+  // to a server, so that the seventh page would wait for a minute.
+  addEventListener("pagehide", () => stream.close());
+  addEventListener("pageshow", e => {
+    if (!e.persisted) return;
+    listen();
+    refresh();
+  });
 }
