@@ -98,26 +98,34 @@ func (c *planner) checkFilter(x *queryCandidate) {
 	}
 }
 
-// checkNeighbours reports other entities whose items the query also reads.
+// checkNeighbours reports other entities whose items the query also reads, and those that it
+// asks for but does not read.
 func (c *planner) checkNeighbours() {
-	s := c.step
-	for _, e := range c.m.EntitiesOf(s.Table) {
-		if e == s.Entity || !s.overlaps(e) {
-			continue
-		}
-		if _, asked := named(s.Action.With, e.Name); asked {
-			continue
-		}
+	unasked, unread := c.neighboursOf(c.step)
+	for _, e := range unasked {
 		c.fault("neighbours", "query", fmt.Sprintf("begin their sort keys with different text, or add with: {%s: …}", e.Name),
 			"it would also read items of %s, which are in the same partition", e.Name)
 	}
-	for _, w := range s.Action.With {
-		e, _ := c.m.Entity(w.Name)
-		if e.table != s.Table || !s.overlaps(e) {
-			s.executable = false
-			c.fault("neighbours", "with", "remove it", "items of %s are not in the range that the query reads", w.Name)
+	for _, e := range unread {
+		c.step.executable = false
+		c.fault("neighbours", "with", "remove it", "items of %s are not in the range that the query reads", e.Name)
+	}
+}
+
+// neighboursOf returns the other entities whose items a query also reads although it does not
+// ask for them, and those that it asks for but does not read.
+func (c *planner) neighboursOf(s *Step) (unasked, unread []*Entity) {
+	for _, e := range c.m.EntitiesOf(s.Table) {
+		if _, asked := named(s.Action.With, e.Name); e != s.Entity && !asked && s.overlaps(e) {
+			unasked = append(unasked, e)
 		}
 	}
+	for _, w := range s.Action.With {
+		if e, _ := c.m.Entity(w.Name); e.table != s.Table || !s.overlaps(e) {
+			unread = append(unread, e)
+		}
+	}
+	return unasked, unread
 }
 
 // overlaps reports whether items of another entity may be in the range that the

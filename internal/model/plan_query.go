@@ -30,7 +30,7 @@ func (c *planner) query() {
 			reasons = append(reasons, try.reason)
 			continue
 		}
-		if best == nil || try.penalty() < best.penalty() {
+		if best == nil || slices.Compare(try.rank(), best.rank()) < 0 {
 			best = try
 		}
 	}
@@ -96,35 +96,37 @@ type queryCandidate struct {
 	eventual bool     // the read must be consistent, but the index cannot serve it so
 	sparse   string   // why the index does not contain the requested items
 
-	trySparse string // what to do about it
+	trySparse  string // what to do about it
+	neighbours int    // how many entities are read that are not asked for, or the reverse
 
 	rangeDisorder, orderDisorder *disorder // of the keys, by the attributes of the range and of the order
 }
 
-// penalty ranks candidates; smaller is better. What is a fault weighs more than what is not:
-// keys whose order may differ from that of the attribute, several shards, or an index.
-func (x *queryCandidate) penalty() int {
-	p := 32 * len(x.step.Filter)
-	if x.order != "" || x.rangeDisorder != nil && x.rangeDisorder.certain {
-		p += 64
-	}
-	if x.eventual {
-		p += 128
-	}
-	if x.sparse != "" {
-		p += 256
-	}
-	if len(x.missing) > 0 {
-		p += 8 + min(4, len(x.missing))
-	}
+// rank compares candidates; the best one has the lowest. A candidate whose keys may be in
+// another order than the attribute is worse only than one that has no more faults, filters or
+// shards, since the values may well be in order.
+func (x *queryCandidate) rank() []int {
+	disorder, index := 0, 0
 	if x.mayBeInDisorder() {
-		p += 4
-	}
-	if x.step.Shards > 1 {
-		p += 2
+		disorder = 1
 	}
 	if x.step.Index != nil {
-		p++
+		index = 1
+	}
+	return []int{x.penalty(), x.neighbours, x.step.Shards, disorder, index}
+}
+
+// penalty weighs the filters of a candidate and what is wrong with it.
+func (x *queryCandidate) penalty() int {
+	p := 8*len(x.step.Filter) + min(4, len(x.missing))
+	if x.order != "" || x.rangeDisorder != nil && x.rangeDisorder.certain {
+		p += 16
+	}
+	if x.eventual {
+		p += 32
+	}
+	if x.sparse != "" {
+		p += 64
 	}
 	return p
 }
@@ -153,6 +155,8 @@ func (c *planner) try(x *Index) *queryCandidate {
 		found.eventual = s.Action.Consistent && x.schema.Global
 		found.checkSparse()
 	}
+	unasked, unread := c.neighboursOf(&found.step)
+	found.neighbours = len(unasked) + len(unread)
 	return found
 }
 
