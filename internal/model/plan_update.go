@@ -227,6 +227,9 @@ type fieldPresence struct {
 // presence determines when an item has a field. It is not known if there are too many
 // states.
 func (c *planner) presence(f *Field) (p fieldPresence, known bool) {
+	if c.step.Action.Creates {
+		return c.createdPresence(f), true
+	}
 	p = fieldPresence{mustBeBefore: true, mustBeAfter: true}
 	deciding := names(f.requires)
 	before, ok := c.acceptedStates(deciding)
@@ -248,6 +251,41 @@ func (c *planner) presence(f *Field) (p fieldPresence, known bool) {
 		p.changes = p.changes || was != is[0] || was != is[1]
 	}
 	return p, true
+}
+
+// createdPresence determines whether an item that the update creates has a field. It has no
+// state before, so that its attributes are independent of each other.
+func (c *planner) createdPresence(f *Field) fieldPresence {
+	p := fieldPresence{mayBeAfter: true, mustBeAfter: true}
+	for _, name := range names(f.requires) {
+		some, all := false, true
+		for _, v := range c.createdValues(name) {
+			needed := !slices.ContainsFunc(f.requires, func(w *Setting) bool { return w.Name == name && !slices.Contains(w.Value.Texts(), plain(v)) })
+			some, all = some || needed, all && needed
+		}
+		p.mayBeAfter, p.mustBeAfter = p.mayBeAfter && some, p.mustBeAfter && some && all
+	}
+	return p
+}
+
+// createdValues returns the values that an attribute of an item that the update creates can
+// have, of those that are listed. There are none if the update removes it.
+func (c *planner) createdValues(name string) []item.Value {
+	if edits := changedBy(c.step.edits, []string{name}); len(edits) > 0 {
+		return c.newValues(edits[0])
+	}
+	return c.step.Entity.byName[name].listedValues()
+}
+
+// newValues returns the values that a change of an attribute with listed values can give it.
+func (c *planner) newValues(e edit) []item.Value {
+	switch {
+	case e.verb == "REMOVE":
+		return nil
+	case e.value.templated():
+		return e.field.listedValues()
+	}
+	return []item.Value{c.sampleIn(nil).literal(e.value, e.field.Type)}
 }
 
 // presentAfter returns whether an item that was in a state may have a field, and whether
@@ -354,16 +392,12 @@ func (c *planner) sampleIn(state itemState) *sample {
 func (c *planner) statesAfter(before itemState, names []string) []itemState {
 	states := []itemState{before}
 	for _, e := range changedBy(c.step.edits, names) {
-		values := e.field.listedValues()
-		switch {
-		case e.verb == "REMOVE":
+		if e.verb == "REMOVE" {
 			return []itemState{nil}
-		case !e.value.templated():
-			values = []item.Value{c.sampleIn(nil).literal(e.value, e.field.Type)}
 		}
 		var next []itemState
 		for _, state := range states {
-			for _, v := range values {
+			for _, v := range c.newValues(e) {
 				with := maps.Clone(state)
 				with[e.field.Name] = v
 				next = append(next, with)

@@ -370,6 +370,47 @@ patterns:
 	}
 }
 
+// An item that an update creates has no state before, however many there are.
+func TestManyStatesOfNewItems(t *testing.T) {
+	var values []string
+	for i := range 17 {
+		values = append(values, fmt.Sprintf("V%d", i))
+	}
+	text := strings.ReplaceAll(`
+model: 1
+tables: {tab: {key: {partition: id}}}
+entities:
+  job:
+    attributes:
+      id: {format: uuid}
+      a: {values: [VALUES]}
+      b: {values: [VALUES]}
+      c: {values: [VALUES]}
+      reason: {size: 40, when: {a: V0, b: V0, c: V0}}
+patterns:
+  - {name: x, update: job, given: [id], creates: true, set: %s, rate: 1/s}
+`, "VALUES", strings.Join(values, ", "))
+	for _, c := range []struct{ name, set, want string }{
+		{"without the attribute", "{a: V1, b: V1, c: V1}", ""},
+		{"one value suffices", `{a: "{a}", b: "{b}", c: V1}`, ""},
+		{"without what it must have", "{a: V0, b: V0, c: V0}", "the item has reason afterwards by its when, and the update does not set it"},
+		{"with what it must have", "{a: V0, b: V0, c: V0, reason: x}", ""},
+		{"with what it cannot have", `{a: V0, b: "{b}", c: V1, reason: x}`, "it sets reason, which the item does not have afterwards by its when"},
+		{"unknown values", `{a: "{a}", b: "{b}", c: "{c}"}`, "whether the item has reason depends on the new value of a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := parsed(t, fmt.Appendf(nil, text, c.set))
+			var got string
+			for _, f := range m.Plan(m.Patterns[0]).Faults {
+				got += f.Message + "\n"
+			}
+			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || strings.Count(got, "\n") > 1 {
+				t.Errorf("got %swant %s", got, c.want)
+			}
+		})
+	}
+}
+
 // Many attributes on which a key depends do not take long.
 func TestManyStates(t *testing.T) {
 	var when, set, attributes []string
