@@ -154,7 +154,8 @@ func (c *planner) createdEdit(f *Field) (e edit, changes bool) {
 			c.undecided(f)
 		}
 		return edit{verb: "SET", field: f, derived: true}, known && p.mustBeAfter
-	case undecided && len(changedBy(s.edits, uses)) > 0:
+	case len(changedBy(s.edits, uses)) == 0: // the key alone decides, so that a later update may set it
+	case undecided:
 		c.undecided(f)
 	case known && p.mustBeAfter:
 		c.notSet(f)
@@ -269,12 +270,17 @@ func (c *planner) createdPresence(f *Field) fieldPresence {
 }
 
 // createdValues returns the values that an attribute of an item that the update creates can
-// have, of those that are listed. There are none if the update removes it.
+// have, of those that are listed. There are none if the update removes it. One of the key has
+// the value that from says, with which the request is sent.
 func (c *planner) createdValues(name string) []item.Value {
+	f := c.step.Entity.byName[name]
 	if edits := changedBy(c.step.edits, []string{name}); len(edits) > 0 {
 		return c.newValues(edits[0])
 	}
-	return c.step.Entity.byName[name].listedValues()
+	if from, given := named(c.step.Action.From, name); given && !from.Value.templated() && slices.Contains(c.step.Entity.keyLeaves(), name) {
+		return []item.Value{c.sampleIn(nil).literal(from.Value, f.Type)}
+	}
+	return f.listedValues()
 }
 
 // newValues returns the values that a change of an attribute with listed values can give it.
@@ -455,8 +461,30 @@ func (c *planner) undecided(f *Field) {
 			return
 		}
 	}
+	if c.step.Action.Creates {
+		c.undecidedNew(f)
+		return
+	}
 	c.fault("stale", "condition", "add a condition on "+what+", with one pattern for the items that have "+f.Name+" and one for the others",
 		"whether the item has %s depends on %s, which the condition does not determine, so that no single request is right", f.Name, what)
+}
+
+// undecidedNew reports a field that only some of the items have which an update creates. A
+// condition cannot tell which, since there is no item yet.
+func (c *planner) undecidedNew(f *Field) {
+	key := c.step.Entity.keyLeaves()
+	for _, name := range names(f.requires) {
+		switch {
+		case len(c.createdValues(name)) < 2:
+		case slices.Contains(key, name):
+			c.fault("stale", "from", "declare one pattern for each value of "+name+", and say with from which it has",
+				"whether the new item has %s depends on %s in its key, so that no single request is right", f.Name, name)
+			return
+		default:
+			c.fault("stale", "set", "set "+name+" too", "whether the new item has %s depends on %s, which the update does not set", f.Name, name)
+			return
+		}
+	}
 }
 
 // ambiguousFrom reports a field that must be built from an attribute which has more

@@ -370,6 +370,52 @@ patterns:
 	}
 }
 
+// What an item that an update creates has by an attribute of its key follows from the value
+// that from says, with which the request is sent.
+func TestNewItemsByTheirKey(t *testing.T) {
+	const text = `
+model: 1
+tables: {tab: {key: {partition: PK}}}
+entities:
+  job:
+    keys: {PK: "JOB#{id}#{kind}"}
+    attributes:
+      id: {format: uuid}
+      kind: {values: [MAIL, HOOK]}
+      level: {values: [LOW, HIGH]}
+      hint: {size: 10, when: {kind: MAIL, level: HIGH}}
+      side: {values: [LEFT, RIGHT]}
+      turn: {size: 10, when: {level: HIGH, side: LEFT}}
+      sent: {type: SS, when: {kind: MAIL}}
+patterns:
+  - {name: x, update: job, given: [id, kind], creates: true, rate: 1/s, %s}
+`
+	for _, c := range []struct{ name, action, want string }{
+		{"without the attribute", "from: {kind: HOOK}, set: {level: HIGH}", ""},
+		{"with it", "from: {kind: MAIL}, set: {level: HIGH, hint: x}", ""},
+		{"without what it must have", "from: {kind: MAIL}, set: {level: HIGH}", "the item has hint afterwards by its when, and the update does not set it"},
+		{"with what it cannot have", "from: {kind: HOOK}, set: {level: HIGH, hint: x}", "it sets hint, which the item does not have afterwards by its when"},
+		{"a later update may set what the key alone decides", "from: {kind: MAIL}, set: {level: LOW}", ""},
+		{"the key does not matter", "set: {level: LOW}", ""},
+		{"a key that is not known", "set: {level: HIGH}",
+			"whether the new item has hint depends on kind in its key, so that no single request is right; declare one pattern for each value of kind, and say with from which it has"},
+		{"a new value that is not known", `from: {kind: MAIL}, set: {level: "{level}"}`, "whether the item has hint depends on the new value of level"},
+		{"a value that is not set", "from: {kind: HOOK}, set: {level: HIGH, turn: x}", "whether the new item has turn depends on side, which the update does not set; set side too"},
+		{"what is before does not count", "from: {kind: MAIL, level: LOW}, set: {level: HIGH, hint: x}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := parsed(t, fmt.Appendf(nil, text, c.action))
+			var got []string
+			for _, f := range m.Plan(m.Patterns[0]).Faults {
+				got = append(got, f.Error())
+			}
+			if text := strings.Join(got, "\n"); c.want == "" && text != "" || !strings.HasPrefix(text, c.want) || len(got) > 1 {
+				t.Errorf("got %s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
 // An item that an update creates has no state before, however many there are.
 func TestManyStatesOfNewItems(t *testing.T) {
 	var values []string
