@@ -50,6 +50,7 @@ func (g *itemGroup) attributes(e *Entity) {
 	}
 	for _, a := range e.Attributes {
 		g.cardinality(e, a)
+		g.keyDigits(e, a)
 	}
 	for _, a := range e.Attributes {
 		if !a.Unstored && a.Shards == 0 {
@@ -61,6 +62,31 @@ func (g *itemGroup) attributes(e *Entity) {
 			k.When = g.presence(e, k.Name)
 		}
 	}
+}
+
+// keyDigits removes the digits of a number that a key contains as text if the numbers of the
+// sample have several lengths, with which the key is not in their order.
+func (g *itemGroup) keyDigits(e *Entity, a *Attribute) {
+	if a.Digits == 0 || !slices.ContainsFunc(e.Keys, func(k *Key) bool { return slices.Contains(e.leaves(k.Name), a.Name) }) {
+		return
+	}
+	least, most, negative := math.MaxInt, 0, false
+	for _, r := range g.rows {
+		if v := r.values[a.Name]; v != nil && v.Type() == item.N {
+			whole, _, _ := strings.Cut(v.Number().String(), ".")
+			negative = negative || whole[0] == '-'
+			least, most = min(least, len(whole)), max(most, len(whole))
+		}
+	}
+	switch {
+	case negative:
+		a.Guess += "; some are negative"
+	case least < most:
+		a.Guess += fmt.Sprintf("; it has %d to %d digits", least, most)
+	default:
+		return
+	}
+	a.Digits = 0
 }
 
 // rank puts attributes of keys first.

@@ -150,3 +150,56 @@ func TestOneRequest(t *testing.T) {
 		t.Errorf("the guess is %q, and %q is unmatched", r.Patterns[0].Guess, r.Unmatched)
 	}
 }
+
+// A range of numbers that a key contains as text is right only if all have as many digits: the
+// model has digits if those of the sample do.
+func TestDigitsOfKeys(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, digits, guess, fault string
+		of                         func(i int) string
+	}{
+		{"several lengths", "", "; it has 1 to 4 digits\n", "10 sorts before 9", func(i int) string { return fmt.Sprint([]int{7, 12, 250, 1999}[i%4] + i) }},
+		{"one length", ", digits: 4", "in all items\n", "", func(i int) string { return fmt.Sprint(1911 + i) }},
+		{"fractions of one length", ", digits: 3", "in all items\n", "", func(i int) string { return fmt.Sprintf("%d.%d", 10+i, i%7+1) }},
+		{"negative numbers", "", "; some are negative\n", "10 sorts before 9", func(i int) string { return fmt.Sprint(i - 45) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var lines []string
+			for i := range 90 {
+				lines = append(lines, fmt.Sprintf(`{"PK": {"S": "SHOP#%[1]d"}, "SK": {"S": "PRICE#%[2]s#%[3]d"}, "shop": {"S": "%[1]d"}, "price": {"N": "%[2]s"}, "stock": {"N": "%[3]d"}, "id": {"S": "%[3]d"}}`, i%9, c.of(i), i*7))
+			}
+			r := From("test", "a test", []*TableSample{sampleText(t, lines...)})
+			r.AddTraffic(workload.Report{Since: begin, Shapes: []workload.ShapeCount{{Requests: 100, Returned: 500, Scanned: 500,
+				Shape: workload.Shape{Operation: "Query", Table: "test", Partition: "SHOP#", Sort: "PRICE#", Form: "PK = ? AND SK BETWEEN ? AND ?"}}}}, begin.Add(100*time.Second))
+			text, err := r.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, price, _ := strings.Cut(string(text), "\n      price: ")
+			price, _, _ = strings.Cut(price, "      ")
+			if digits := strings.Contains(price, ", digits: "); !strings.HasPrefix(price, "{type: N"+c.digits) || digits != (c.digits != "") || !strings.HasSuffix(price, c.guess) {
+				t.Errorf("the price is %swant %q with the guess %q", price, c.digits, c.guess)
+			}
+			if !strings.Contains(string(text), "stock: {type: N, digits: 3}") {
+				t.Error("a number that is in no key has no digits")
+			}
+			m, err := model.Parse("test", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var faults []string
+			for _, f := range m.Check(model.DefaultPrices()).Faults {
+				if f.Code == "order" {
+					faults = append(faults, f.Message)
+				}
+			}
+			if got := strings.Join(faults, "\n"); (got == "") != (c.fault == "") || !strings.Contains(got, c.fault) {
+				t.Errorf("the faults are %q, want %q", got, c.fault)
+			}
+			if t.Failed() {
+				t.Log(string(text))
+			}
+		})
+	}
+}
