@@ -253,6 +253,8 @@ func (f *chaosFlags) print(w io.Writer, plan *stator.FaultPlan, r *chaos.Result,
 			fmt.Fprintf(&b, "\nit fails with seed %d of %s, without injected faults: %v\n", failure.Seed, f.replay, failure.Err)
 		case f.replay != "":
 			fmt.Fprintf(&b, "\nit fails with the faults of %s: %v\n\n", f.replay, failure.Err)
+		case failure.Interrupted && len(failure.Faults) == 0:
+			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nNo fault was injected. The search ended before it was run again with this seed\n", failure.Seed, failure.Err)
 		case failure.Interrupted:
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nThe search ended before its %d faults were reduced. All of them:\n\n", failure.Seed, failure.Err, len(failure.Faults))
 		case failure.Confirmations > 0 && len(failure.Faults) == 0:
@@ -263,6 +265,8 @@ func (f *chaosFlags) print(w io.Writer, plan *stator.FaultPlan, r *chaos.Result,
 		case failure.Confirmations > 0 && failure.Minimal == nil:
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIts %d faults could not be reduced (%d runs): with all of them %d of %d further runs failed, and with\nfewer only by chance. It also depends on something else, such as time or the order of parallel requests:\n\n", failure.Seed, failure.Err,
 				len(failure.Faults), failure.Runs, failure.Confirmed, failure.Confirmations)
+		case failure.Minimal == nil && len(failure.Faults) == 0:
+			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nNo fault was injected, and it passed when it was run again with this seed: it depends on something else,\nsuch as time or the order of parallel requests\n", failure.Seed, failure.Err)
 		case failure.Minimal == nil:
 			fmt.Fprintf(&b, "\nseed %d has broken it: %v\nIt passed when the same %d faults were injected again: it also depends on something else, such as\ntime or the order of parallel requests. All of its faults:\n\n", failure.Seed, failure.Err, len(failure.Faults))
 		default:
