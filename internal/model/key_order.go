@@ -49,7 +49,7 @@ func disorderOf(f, key *Field, next string) *disorder {
 	if next == "" {
 		return nil // the attribute ends the key, or another follows directly, which is a collision
 	}
-	d := &disorder{try: tryOtherKey + "; if all values have the same length, set size and largest to it"}
+	d := &disorder{try: tryOtherKey + f.tryEqualLength()}
 	switch lower, example := lowerCharacters(next); lower {
 	case "":
 		d.reason = fmt.Sprintf("%q follows it in %s, and values may contain that: the keys of %q are among those of \"A\"", next, key.Name, example)
@@ -57,6 +57,29 @@ func disorderOf(f, key *Field, next string) *disorder {
 		d.reason = fmt.Sprintf("%q follows it in %s, and a value that continues another with a lower character (%s) sorts before it: %q before \"A\"", next, key.Name, lower, example)
 	}
 	return d
+}
+
+// tryEqualLength is how a model says that all values of a text have the same length, "" if it
+// cannot: a template has the sizes of its attributes, and numbers and listed values have none.
+func (f *Field) tryEqualLength() string {
+	if f.template == nil {
+		return "; if all values have the same length, set size and largest to it"
+	}
+	var parts []string
+	for _, part := range f.entity.Leaves(f.Name) {
+		switch {
+		case part.hasEqualLength(), slices.Contains(parts, part.Name):
+		case part.Type != item.S || len(part.Attribute.Values) > 0:
+			return ""
+		default:
+			parts = append(parts, part.Name)
+		}
+	}
+	each := ""
+	if len(parts) > 1 {
+		each = "each of "
+	}
+	return fmt.Sprintf("; if %s%s has values of one length, set its size and largest to that", each, strings.Join(parts, " and "))
 }
 
 // disorderOfNumbers is the disorder of numbers that the model does not list. Numbers whose
