@@ -52,7 +52,7 @@ const unknownChange = "which attributes it changes is not known"
 // disappear that the update does not change. Those that do are not decided by the
 // enumeration, whatever the samples show.
 //
-// One enumeration is enough to tell which keys change. Others have values too if they decide
+// One enumeration is enough to tell which keys change, unless several decide them. Others have values too if they decide
 // which attributes or keys an item has.
 func (e *Entity) transition(a *Action, changed, condition string) {
 	s := &transitionSearch{
@@ -69,7 +69,8 @@ func (e *Entity) transition(a *Action, changed, condition string) {
 			deciding = append(deciding, x.Name)
 		}
 	}
-	if !s.choose(enumerations...) {
+	some := func(name string, changed []string) bool { return s.explainsSome(name, changed, deciding) }
+	if !s.choose(s.explainsAll, enumerations...) && !s.choose(some, deciding...) {
 		for _, p := range s.needed {
 			if !slices.ContainsFunc(a.From, func(x Assignment) bool { return x.Name == p.Attribute }) {
 				a.From = append(a.From, Assignment{p.Attribute, exchange.Quote(p.Values[0])})
@@ -78,7 +79,7 @@ func (e *Entity) transition(a *Action, changed, condition string) {
 		return
 	}
 	for _, name := range deciding {
-		s.choose(name)
+		s.choose(s.explainsAll, name)
 	}
 }
 
@@ -99,9 +100,26 @@ type transitionSearch struct {
 	before, after map[string]string // the values that are chosen, by enumeration
 }
 
+// explainsAll reports whether the keys that change with an enumeration are all of those that do.
+func (s *transitionSearch) explainsAll(_ string, changed []string) bool {
+	return slices.Equal(changed, s.keys)
+}
+
+// explainsSome reports whether the keys that change with an enumeration are some of those that
+// do, and other enumerations decide the rest.
+func (s *transitionSearch) explainsSome(name string, changed, deciding []string) bool {
+	if len(changed) == 0 || slices.ContainsFunc(changed, func(k string) bool { return !slices.Contains(s.keys, k) }) {
+		return false
+	}
+	return !slices.ContainsFunc(s.keys, func(k string) bool {
+		when := s.e.key(k).When
+		return !slices.Contains(changed, k) && (when == nil || when.Attribute == name || !slices.Contains(deciding, when.Attribute))
+	})
+}
+
 // choose chooses the values of the enumeration that explains the changes best. It reports
 // whether one does.
-func (s *transitionSearch) choose(enumerations ...string) bool {
+func (s *transitionSearch) choose(explains func(name string, changed []string) bool, enumerations ...string) bool {
 	var best *transition
 	for _, name := range enumerations {
 		if _, chosen := s.before[name]; chosen || !s.a.sets(name) {
@@ -110,7 +128,7 @@ func (s *transitionSearch) choose(enumerations ...string) bool {
 		values := s.e.attribute(name).Values
 		for _, from := range values {
 			for _, to := range values {
-				if from == to || !s.needed.allow(name, from) || !slices.Equal(s.keysChanged(name, from, to), s.keys) {
+				if from == to || !s.needed.allow(name, from) || !explains(name, s.keysChanged(name, from, to)) {
 					continue
 				}
 				if t := s.transitionOf(name, from, to); best == nil || t.penalty() < best.penalty() {

@@ -115,3 +115,42 @@ func TestUpdatesAgreeWithTheModel(t *testing.T) {
 		})
 	}
 }
+
+// Each of two enumerations of an update decides whether an item has a key of an index.
+func TestUpdatesOfSeveralKeys(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, changed := range []string{"GSI1PK, GSI2PK", "GSI1PK", "GSI2PK"} {
+		t.Run(changed, func(t *testing.T) {
+			var lines []string
+			for i := range 90 {
+				phase, grade, more := []string{"TEST", "BUILD", "SHIP", "WAIT", "VIEW"}[i%5], []string{"HIGH", "LOW", "NONE"}[i/5%3], ""
+				if phase == "BUILD" {
+					more += fmt.Sprintf(`, "GSI2PK": {"S": "LINE#%d"}, "line": {"S": "%d"}`, i, i)
+				}
+				if grade == "NONE" {
+					more += fmt.Sprintf(`, "GSI1PK": {"S": "QUEUE#%d"}, "queue": {"S": "%d"}`, i, i)
+				}
+				lines = append(lines, fmt.Sprintf(`{"PK": {"S": "JOB#%d"}, "SK": {"S": "META"}, "id": {"S": "%d"}, "phase": {"S": %q}, "grade": {"S": %q}%s}`, 1000+i, 1000+i, phase, grade, more))
+			}
+			r := From("test", "a test", []*TableSample{sampleText(t, lines...)})
+			r.AddTraffic(workload.Report{Since: begin, Shapes: []workload.ShapeCount{{Requests: 100,
+				Shape: workload.Shape{Operation: "UpdateItem", Table: "test", Partition: "JOB#", Sort: "META", Changes: "grade, phase", Form: "changes " + changed}}}}, begin.Add(100*time.Second))
+			text, err := r.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := model.Parse("test", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range m.Check(model.DefaultPrices()).Faults {
+				if f.Code == "stale" {
+					t.Error(f)
+				}
+			}
+			if strings.Contains(patternText(r.Patterns[0]), "\"{") || t.Failed() {
+				t.Errorf("the values are not known:\n%s", text)
+			}
+		})
+	}
+}
