@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stator-db/stator/internal/data/item"
+	"github.com/stator-db/stator/internal/model"
 )
 
 const (
@@ -64,18 +65,21 @@ func (g *itemGroup) attributes(e *Entity) {
 	}
 }
 
-// keyDigits removes the digits of a number that a key contains as text if the numbers of the
+// keyDigits removes the digits of a number that a sort key contains as text if the numbers of the
 // sample have several lengths, with which the key is not in their order.
 func (g *itemGroup) keyDigits(e *Entity, a *Attribute) {
-	if a.Digits == 0 || !slices.ContainsFunc(e.Keys, func(k *Key) bool { return slices.Contains(e.leaves(k.Name), a.Name) }) {
+	if a.Digits == 0 || !slices.ContainsFunc(e.Keys, func(k *Key) bool { return g.sorts(k.Name) && slices.Contains(e.leaves(k.Name), a.Name) }) {
 		return
 	}
-	least, most, negative := math.MaxInt, 0, false
+	least, most, short, long := math.MaxInt, 0, math.MaxInt, 0 // digits, and characters
+	negative, fractions := false, false
 	for _, r := range g.rows {
 		if v := r.values[a.Name]; v != nil && v.Type() == item.N {
-			whole, _, _ := strings.Cut(v.Number().String(), ".")
-			negative = negative || whole[0] == '-'
+			text := v.Number().String()
+			whole, _, fraction := strings.Cut(text, ".")
+			negative, fractions = negative || whole[0] == '-', fractions || fraction
 			least, most = min(least, len(whole)), max(most, len(whole))
+			short, long = min(short, len(text)), max(long, len(text))
 		}
 	}
 	switch {
@@ -83,10 +87,18 @@ func (g *itemGroup) keyDigits(e *Entity, a *Attribute) {
 		a.Guess += "; some are negative"
 	case least < most:
 		a.Guess += fmt.Sprintf("; it has %d to %d digits", least, most)
+	case fractions && short < long: // 10.5| sorts before 10|
+		a.Guess += "; fractions have several lengths"
 	default:
 		return
 	}
 	a.Digits = 0
+}
+
+// sorts reports whether a key is a sort key, of the table or of an index.
+func (g *itemGroup) sorts(key string) bool {
+	t := g.sample.Table
+	return key == t.Key.Sort || slices.ContainsFunc(t.Indexes, func(x *model.Index) bool { return slices.Contains(x.Sort, key) })
 }
 
 // rank puts attributes of keys first.

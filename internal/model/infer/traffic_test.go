@@ -151,6 +151,22 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
+// A number that only a partition key contains keeps its digits, since partition keys have no order.
+func TestDigitsOfPartitionKeys(t *testing.T) {
+	var lines []string
+	for i := range 90 {
+		n := []int{123456789, 1234567890, 12345678901}[i%3] + i
+		lines = append(lines, fmt.Sprintf(`{"PK": {"S": "ACC#%[1]d"}, "SK": {"S": "PROFILE"}, "account": {"N": "%[1]d"}, "name": {"S": "n%[1]d"}}`, n))
+	}
+	text, err := From("test", "a test", []*TableSample{sampleText(t, lines...)}).Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "account: {type: N, digits: ") {
+		t.Errorf("the model is\n%s", text)
+	}
+}
+
 // A range of numbers that a key contains as text is right only if all have as many digits: the
 // model has digits if those of the sample do.
 func TestDigitsOfKeys(t *testing.T) {
@@ -162,6 +178,7 @@ func TestDigitsOfKeys(t *testing.T) {
 		{"several lengths", "", "; it has 1 to 4 digits\n", "10 sorts before 9", func(i int) string { return fmt.Sprint([]int{7, 12, 250, 1999}[i%4] + i) }},
 		{"one length", ", digits: 4", "in all items\n", "", func(i int) string { return fmt.Sprint(1911 + i) }},
 		{"fractions of one length", ", digits: 3", "in all items\n", "", func(i int) string { return fmt.Sprintf("%d.%d", 10+i, i%7+1) }},
+		{"fractions of several lengths", "", "; fractions have several lengths\n", "10 sorts before 9", func(i int) string { return fmt.Sprint(10+i) + []string{"", ".5", ".55"}[i%3] }},
 		{"negative numbers", "", "; some are negative\n", "10 sorts before 9", func(i int) string { return fmt.Sprint(i - 45) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
