@@ -259,13 +259,21 @@ func (c *planner) presence(f *Field) (p fieldPresence, known bool) {
 func (c *planner) createdPresence(f *Field) fieldPresence {
 	p := fieldPresence{mayBeAfter: true, mustBeAfter: true}
 	for _, name := range names(f.requires) {
-		some, all := false, true
-		for _, v := range c.createdValues(name) {
-			needed := !slices.ContainsFunc(f.requires, func(w *Setting) bool { return w.Name == name && !slices.Contains(w.Value.Texts(), plain(v)) })
-			some, all = some || needed, all && needed
-		}
-		p.mayBeAfter, p.mustBeAfter = p.mayBeAfter && some, p.mustBeAfter && some && all
+		by := c.createdPresenceBy(f, name)
+		p.mayBeAfter, p.mustBeAfter = p.mayBeAfter && by.mayBeAfter, p.mustBeAfter && by.mustBeAfter
 	}
+	return p
+}
+
+// createdPresenceBy is createdPresence as far as one of the attributes decides that the field
+// depends on.
+func (c *planner) createdPresenceBy(f *Field, name string) (p fieldPresence) {
+	p.mustBeAfter = true
+	for _, v := range c.createdValues(name) {
+		needed := !slices.ContainsFunc(f.requires, func(w *Setting) bool { return w.Name == name && !slices.Contains(w.Value.Texts(), plain(v)) })
+		p.mayBeAfter, p.mustBeAfter = p.mayBeAfter || needed, p.mustBeAfter && needed
+	}
+	p.mustBeAfter = p.mustBeAfter && p.mayBeAfter
 	return p
 }
 
@@ -455,7 +463,7 @@ func (c *planner) undecided(f *Field) {
 	}
 	c.undecidedBy = append(c.undecidedBy, what)
 	for _, e := range changedBy(c.step.edits, names(f.requires)) {
-		if e.value.templated() {
+		if e.value.templated() && !(c.step.Action.Creates && c.createdPresenceBy(f, e.field.Name).mustBeAfter) {
 			c.fault("stale", "set", "declare one pattern for each value of "+e.field.Name,
 				"whether the item has %s depends on the new value of %s, so that no single request is right", f.Name, e.field.Name)
 			return
@@ -475,7 +483,7 @@ func (c *planner) undecidedNew(f *Field) {
 	key := c.step.Entity.keyLeaves()
 	for _, name := range names(f.requires) {
 		switch {
-		case len(c.createdValues(name)) < 2:
+		case c.createdPresenceBy(f, name).mustBeAfter, len(c.createdValues(name)) < 2: // it decides nothing
 		case slices.Contains(key, name):
 			c.fault("stale", "from", "declare one pattern for each value of "+name+", and say with from which it has",
 				"whether the new item has %s depends on %s in its key, so that no single request is right", f.Name, name)

@@ -387,6 +387,7 @@ entities:
       side: {values: [LEFT, RIGHT]}
       turn: {size: 10, when: {level: HIGH, side: LEFT}}
       sent: {type: SS, when: {kind: MAIL}}
+      both: {size: 10, when: {kind: MAIL, side: [LEFT, RIGHT]}}
 patterns:
   - {name: x, update: job, given: [id, kind], creates: true, rate: 1/s, %s}
 `
@@ -400,6 +401,7 @@ patterns:
 		{"a key that is not known", "set: {level: HIGH}",
 			"whether the new item has hint depends on kind in its key, so that no single request is right; declare one pattern for each value of kind, and say with from which it has"},
 		{"a new value that is not known", `from: {kind: MAIL}, set: {level: "{level}"}`, "whether the item has hint depends on the new value of level"},
+		{"an attribute of which all values do", `set: {side: "{side}", both: x}`, "whether the new item has both depends on kind in its key"},
 		{"a value that is not set", "from: {kind: HOOK}, set: {level: HIGH, turn: x}", "whether the new item has turn depends on side, which the update does not set; set side too"},
 		{"what is before does not count", "from: {kind: MAIL, level: LOW}, set: {level: HIGH, hint: x}", ""},
 	} {
