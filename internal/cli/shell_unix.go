@@ -27,7 +27,7 @@ func runShell(cmd *exec.Cmd, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // it is only read
 	cmd.Stdout, cmd.Stderr = w, w
 	err = cmd.Start()
 	_ = w.Close() // the command has its own

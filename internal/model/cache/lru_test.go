@@ -11,9 +11,8 @@ import (
 
 // timedRank is a request of the simulation.
 type timedRank struct {
-	at    float64
-	rank  int
-	write bool
+	at   float64
+	rank int
 }
 
 // simulated plays requests in virtual time against an LRU cache with a time to live, and

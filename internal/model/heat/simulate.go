@@ -342,7 +342,7 @@ func (s *simulator) record(t *unitTarget, err error) bool {
 	if err == nil {
 		return true
 	}
-	e := err.(*throttle.Exceeded) // it returns no other
+	e := err.(*throttle.Exceeded) //nolint:errorlint // the throttle returns no other, and nothing wraps it
 	if t.throttled == 0 {
 		t.first = s.now
 	}

@@ -136,8 +136,8 @@ func Analyze(l *Load, set *Settings, progress func(done, of int)) *Report {
 }
 
 // dimension returns a dimension with all options except auto scaling.
-func (of *Resource) dimension(l *Load, kind throttle.Kind, set *Settings) *Dimension {
-	d := &Dimension{Index: of.Index, Kind: [...]string{"read", "write"}[kind], Throttle: of.Throttles[kind], consumed: of.Consumed[kind], kind: kind}
+func (r *Resource) dimension(l *Load, kind throttle.Kind, set *Settings) *Dimension {
+	d := &Dimension{Index: r.Index, Kind: [...]string{"read", "write"}[kind], Throttle: r.Throttles[kind], consumed: r.Consumed[kind], kind: kind}
 	for minute, n := range d.consumed {
 		d.Consumed += n
 		if n/60 > d.Peak {
