@@ -264,13 +264,13 @@ entities:
       id: {format: uuid}
       state: {values: [OPEN, FAILED, DEAD, DONE]}
       level: {type: N, values: [1, 2]}
-      told: {values: ["yes", "no"], stored: false}
+      notified: {values: ["yes", "no"], stored: false}
       reason: {size: 20, when: {state: [FAILED, DEAD]}}
       code: {type: N, when: {state: FAILED}}
       notes: {type: L, when: {state: FAILED}}
       hint: {size: 10, when: {level: 2}}
-      result: {size: 20, when: {told: "yes"}}
-      loud: {size: 20, when: {state: DONE, told: "yes"}}
+      result: {size: 20, when: {notified: "yes"}}
+      loud: {size: 20, when: {state: DONE, notified: "yes"}}
 patterns:
   - {name: x, update: job, given: [id], rate: 1/s, %s}
 `
@@ -288,8 +288,8 @@ patterns:
 		{"a sum that decides", `add: {level: 1}`, "ADD level, stale: hint depends on level, but no expression can compute it from the sum"},
 		{"also if it is set", `add: {level: 1}, set: {hint: a}`, "SET hint, ADD level, stale: hint depends on level, but no expression can compute it from the sum"},
 		{"the attribute that decides is removed", `remove: [state]`, "REMOVE state, REMOVE reason, REMOVE code, REMOVE notes, REMOVE loud"},
-		{"an attribute that decides and is not stored", `set: {told: "no"}, from: {told: "yes"}`, "REMOVE result, REMOVE loud"},
-		{"a value that the item cannot have", `set: {state: DONE, told: "no", reason: a}, from: {state: OPEN}, condition: "#state = :s", values: {":s": OPEN}`,
+		{"an attribute that decides and is not stored", `set: {notified: "no"}, from: {notified: "yes"}`, "REMOVE result, REMOVE loud"},
+		{"a value that the item cannot have", `set: {state: DONE, notified: "no", reason: a}, from: {state: OPEN}, condition: "#state = :s", values: {":s": OPEN}`,
 			"SET state, SET reason, REMOVE result, stale: it sets reason, which the item does not have afterwards by its when"},
 		{"a number that the item cannot have", `set: {state: DEAD, reason: a}, add: {code: 1}, from: {state: OPEN}`,
 			"SET state, SET reason, ADD code, REMOVE notes, REMOVE loud, stale: it adds to code, which the item does not have afterwards by its when"},
@@ -305,7 +305,7 @@ patterns:
 		{"a new item without any state", `creates: true, set: {level: 1}`, "SET level"},
 		{"a new item that begins with a sum", `creates: true, add: {level: 2}`, "ADD level, stale: the item has hint afterwards by its when, and the update does not set it"},
 		{"a new item in a state that is not known", `creates: true, set: {state: "{state}"}`, "SET state, stale: whether the item has reason depends on the new value of state, so that no single request is right"},
-		{"a new item by an attribute that is not stored", `creates: true, set: {told: "yes"}`, "stale: the item has result afterwards by its when"},
+		{"a new item by an attribute that is not stored", `creates: true, set: {notified: "yes"}`, "stale: the item has result afterwards by its when"},
 		{"a new item with what it cannot have", `creates: true, set: {state: OPEN, reason: a}`, "SET state, SET reason, stale: it sets reason, which the item does not have afterwards by its when"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
