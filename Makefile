@@ -117,7 +117,7 @@ unit:
 apps-slow: # run the slow tests of the task queue, which mostly wait: others run at the same time
 	cd apps && APPS_TRAFFIC=$(CURDIR)/bin/traffic $(call TEST,apps-slow) -count=1 -run '^($(SLOW_APPS))$$' ./taskqueue/queue
 
-.PHONY: console-test console-screenshots console-bench console-memory
+.PHONY: console-test console-screenshots console-bench console-libraries console-memory
 CONSOLE := internal/console/browser
 console-test: ## test the console in a browser; needs chromium, and npm for axe-core and the code in JavaScript
 	@if ! command -v chromium >/dev/null; then echo "chromium is not installed, so the console is not tested in a browser" >&2; exit 0; fi; \
@@ -129,6 +129,11 @@ console-screenshots: ## make the screenshots in docs/console
 
 console-bench: ## measure how long the first view of the console takes
 	cd $(CONSOLE) && $(GO) test -count=1 -v -run TestFirstView . -views 20
+
+console-libraries: ## bundle the libraries of the console again, after internal/console/libraries was changed; needs npm
+	cd internal/console/libraries && npm ci --silent --ignore-scripts --no-audit --no-fund && \
+		npx esbuild libraries.js --bundle --minify --format=esm --legal-comments=none --log-level=warning --outfile=../page/vendor/libraries.js
+	sha256sum internal/console/page/vendor/libraries.js
 
 ITEMS ?= 10000000
 PAGES ?= 2000

@@ -42,7 +42,7 @@ type Endpoint interface {
 	Permit(ctx context.Context, who Identity, r Request, action string) (id string, err error)
 	// Identify returns the identity of credentials that a client has sent, or ErrCredentials.
 	Identify(ctx context.Context, c Credentials, from Client) (Identity, error)
-	// Asks says what a person must give to sign in.
+	// Asks says what a person must give to sign in. It never changes.
 	Asks() SignIn
 	// About says what the page shows of the endpoint.
 	About() About
@@ -153,7 +153,7 @@ func New(o Options) *Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Handler{o: o, files: newFiles(), sessions: newSessions(o.Now), slots: make(chan struct{}, maxInFlight)}
+	return &Handler{o: o, files: newFiles(o.Endpoint.Asks()), sessions: newSessions(o.Now), slots: make(chan struct{}, maxInFlight)}
 }
 
 // ServeHTTP serves everything below Base, and Base without its last slash.

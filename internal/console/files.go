@@ -17,7 +17,8 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// document is the file of the page itself, whose references to other files get the digest of them all.
+// document is the file of the page itself. Its references to other files get the digest of them
+// all, and it says how people sign in, so that the page need not ask before its first request.
 const document = "index.html"
 
 // files are the files of the page. Modules name each other by relative paths, so that the
@@ -37,12 +38,14 @@ type pageFile struct {
 	plain, packed []byte
 }
 
-func newFiles() *files { return &files{load: sync.OnceValue(loadFiles)} }
+func newFiles(signIn SignIn) *files {
+	return &files{load: sync.OnceValue(func() *loadedFiles { return loadFiles(signIn) })}
+}
 
-func loadFiles() *loadedFiles {
+func loadFiles(signIn SignIn) *loadedFiles {
 	l := &loadedFiles{byPath: make(map[string]*pageFile)}
 	digest := sha256.New()
-	var html []byte
+	var html string
 	err := fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -55,7 +58,7 @@ func loadFiles() *loadedFiles {
 		digest.Write(text)
 		name = strings.TrimPrefix(name, "page/")
 		if name == document {
-			html = text
+			html = string(text)
 			return nil
 		}
 		if contentType := contentTypeOf(name); contentType != "" { // licences are not served
@@ -67,7 +70,7 @@ func loadFiles() *loadedFiles {
 		panic("embedded files of the console: " + err.Error())
 	}
 	l.prefix = "files-" + hex.EncodeToString(digest.Sum(nil))[:16] + "/"
-	l.page = newFile("text/html; charset=utf-8", bytes.ReplaceAll(html, []byte("{files}/"), []byte(l.prefix)))
+	l.page = newFile("text/html; charset=utf-8", []byte(strings.NewReplacer("{files}/", l.prefix, "{sign-in}", string(signIn)).Replace(html)))
 	return l
 }
 

@@ -63,7 +63,7 @@ func TestTables(t *testing.T) {
 		t.Fatalf("the table is %+v, %v", d.Table, err)
 	}
 	b.run(`await t.click("section button.danger", "Delete table");
-		if (!t.all("dialog button.danger")[0].disabled) throw new Error("the name is not asked for");
+		if (!(await t.el("dialog button.danger")).disabled) throw new Error("the name is not asked for");
 		await t.fill("dialog .confirm", "Orders"); await t.click("dialog button.danger", "Delete");
 		await t.until(() => t.all("td a", "Devices").length === 1 && t.all("td a", "Orders").length === 0, "Orders to go");`)
 }

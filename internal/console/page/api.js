@@ -1,9 +1,8 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
 import { batch } from "./html.js";
 import { setClock } from "./clock.js";
-import { draft, person, session, writing, tableNames, stored, store } from "./state.js";
-
-const api = new URL("api", new URL(".", location.href)).href;
+import { forgetEarly, keepSecret, sendOperation, sendSession } from "./send.js";
+import { draft, person, session, writing, tableNames } from "./state.js";
 
 /** An error that the endpoint or the console answers with. */
 export class ApiError extends Error {
@@ -14,17 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-// The secret of the session that the page keeps. The cookie has the other one, but browsers send that to
-// the servers of all ports of a host; what is stored is for the port of this page alone.
-let secret = "";
-const pageSecret = () => stored("session") ?? secret;
-
-function keepSecret(text) {
-  secret = text;
-  store("session", text);
-}
-
-const headers = () => ({ "X-Stator-Console": writing.value ? "write" : "read", "X-Stator-Session": pageSecret() });
+const mode = () => (writing.value ? "write" : "read");
 
 /** Operations that the endpoint does not have. */
 const unknown = new Set();
@@ -40,14 +29,8 @@ export const knows = (operation) => !unknown.has(operation) && !(session.value?.
  */
 export async function call(operation, input = {}, abort = undefined) {
   const target = operation.includes(".") ? operation : "DynamoDB_20120810." + operation;
-  const began = Date.now();
   try {
-    const reply = await fetch(api, {
-      method: "POST",
-      headers: { ...headers(), "X-Amz-Target": target },
-      body: JSON.stringify(input),
-      signal: abort,
-    });
+    const { reply, began } = await sendOperation(target, JSON.stringify(input), mode(), abort);
     setClock(Number(reply.headers.get("X-Stator-Time")), began);
     return await readReply(reply);
   } catch (err) {
@@ -79,17 +62,15 @@ export function unitsOf(body) {
 
 /** Reads who has signed in. */
 export async function loadSession() {
-  const began = Date.now();
-  const reply = await fetch(api + "/session", { headers: headers() });
+  const { reply, began } = await sendSession("GET", mode());
   setClock(Number(reply.headers.get("X-Stator-Time")), began);
   session.value = await readReply(reply);
 }
 
 /** Signs in with a key, or with the token of the command. */
 export async function signIn(credentials) {
-  const { page, ...reply } = await readReply(
-    await fetch(api + "/session", { method: "POST", headers: headers(), body: JSON.stringify(credentials) }),
-  );
+  const sent = await sendSession("POST", mode(), credentials);
+  const { page, ...reply } = await readReply(sent.reply);
   keepSecret(page);
   batch(() => {
     if (session.value?.accessKey !== reply.accessKey) forget();
@@ -104,10 +85,12 @@ function forget() {
   tableNames.value = null;
   draft.value = "";
   descriptions.clear();
+  forgetEarly();
 }
 
 export async function signOut() {
-  const reply = await readReply(await fetch(api + "/session", { method: "DELETE", headers: headers() }));
+  const sent = await sendSession("DELETE", mode());
+  const reply = await readReply(sent.reply);
   keepSecret("");
   batch(() => {
     forget();

@@ -27,8 +27,9 @@ const loaded = signal({});
 
 const load = async (view) => {
   if (!view || loaded.value[view.step]) return;
-  const { default: component } = await view.load();
+  const { default: component, prepare } = await view.load();
   loaded.value = { ...loaded.value, [view.step]: component };
+  return prepare;
 };
 
 /** Finds the view of the address and loads its module. */
@@ -169,11 +170,20 @@ async function start() {
       toast(err.message, "error");
     }
   }
-  await Promise.all([session.value ?? loadSession(), load(viewOf(route.value)).catch(failed)]);
+  const [, prepare] = await Promise.all([session.value ?? loadSession(), load(viewOf(route.value)).catch(failed)]);
+  if (session.value.signedIn && !shown) await prepare?.().catch(() => {}); // the view shows the error
 }
 
-render(html`<${App} />`, document.getElementById("app"));
-start().catch((err) => {
+let shown = false;
+
+function show() {
+  shown = true;
+  render(html`<${App} />`, document.getElementById("app"));
+}
+
+const patience = 100; // milliseconds that the page stays empty: each frame on the way delays the first view
+const late = setTimeout(show, patience);
+start().then(show).catch((err) => {
   session.value = null;
   document.getElementById("app").textContent = "The console cannot be reached: " + err.message;
-});
+}).finally(() => clearTimeout(late));

@@ -1,8 +1,5 @@
 // The parts of the libraries that the modules of the page use.
-import { h, Fragment, render } from "./vendor/preact.js";
-import htm from "./vendor/htm.js";
+import { h, htm } from "./vendor/libraries.js";
 
 export const html = htm.bind(h);
-export { Fragment, render };
-export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-export { batch, computed, effect, signal } from "./vendor/signals.js";
+export { Fragment, render, useEffect, useLayoutEffect, useMemo, useRef, useState, batch, computed, effect, signal } from "./vendor/libraries.js";

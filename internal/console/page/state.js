@@ -1,9 +1,10 @@
 // State that several views share.
 import { signal, computed, effect } from "./html.js";
+import { stored, store } from "./send.js";
 
 /**
  * What the console says about itself and about who has signed in; null until it is known.
- * @type {import("./vendor/signals.js").Signal<null | {signIn: string, signedIn: boolean, principal?: string, accessKey?: string,
+ * @type {import("./vendor/libraries.js").Signal<null | {signIn: string, signedIn: boolean, principal?: string, accessKey?: string,
  *   mode: string, version: string, endpoint: {url: string, region: string, aws: boolean, notice: string}}>}
  */
 export const session = signal(null);
@@ -54,23 +55,6 @@ effect(() => {
   else delete document.documentElement.dataset.theme;
   store("theme", theme.value);
 });
-
-/** Settings of this browser, and the secret of its session. They never hold keys or data. */
-export function stored(name) {
-  try {
-    return localStorage.getItem("stator-" + name);
-  } catch {
-    return null;
-  }
-}
-
-export function store(name, value) {
-  try {
-    localStorage.setItem("stator-" + name, value);
-  } catch {
-    // a browser without storage forgets settings
-  }
-}
 
 /** The statement that is being written. It has values of items, so that it stays in this tab, and only until somebody else signs in. */
 export const draft = signal(storedDraft());

