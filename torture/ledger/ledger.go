@@ -25,8 +25,8 @@ type Line struct {
 	Failed bool
 }
 
-// Read returns the lines of one commit.
-func Read(path, commit string) ([]Line, error) {
+// Read returns the lines of the commits that are wanted.
+func Read(path string, wanted func(commit string) bool) ([]Line, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Read(path, commit string) ([]Line, error) {
 	var all []Line
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) != 7 || cells[1] != commit {
+		if len(cells) != 7 || cells[1] == "commit" || !wanted(cells[1]) {
 			continue
 		}
 		seconds, err := strconv.Atoi(strings.TrimSuffix(cells[4], " s"))

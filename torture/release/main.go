@@ -1,9 +1,9 @@
 // Release runs the fault rigs until the goals of a release are reached or a budget of time
 // is spent, and prints what was reached on the present commit.
 //
-// Each run of a rig adds a line to torture/LEDGER.md. The counts of the lines of one commit
-// add up, so that a run that was interrupted, or had too little time, continues where it
-// ended.
+// Each run of a rig adds a line to torture/LEDGER.md. The counts of the lines of one commit,
+// and of others with the same server, add up, so that a run that was interrupted, or had too
+// little time, continues where it ended.
 package main
 
 import (
@@ -47,12 +47,17 @@ func release(ctx context.Context, budget time.Duration, only string, dry bool) (
 	if err != nil {
 		return false, err
 	}
+	counts, err := sameProgram(commit)
+	if err != nil {
+		return false, err
+	}
+	runs := record{commit, counts}
 	if !dry {
-		if err := runAll(ctx, chosen, commit, time.Now().Add(budget)); err != nil {
+		if err := runAll(ctx, chosen, runs, time.Now().Add(budget)); err != nil {
 			return false, err
 		}
 	}
-	lines, err := ledger.Read(ledgerPath, commit)
+	lines, err := runs.lines()
 	if err != nil {
 		return false, err
 	}
@@ -60,6 +65,14 @@ func release(ctx context.Context, budget time.Duration, only string, dry bool) (
 	fmt.Print(text)
 	return held, nil
 }
+
+// record is what was reached on a commit, and on others with the same server.
+type record struct {
+	commit string
+	counts func(commit string) bool
+}
+
+func (r record) lines() ([]ledger.Line, error) { return ledger.Read(ledgerPath, r.counts) }
 
 func choose(only string) ([]row, error) {
 	if only == "" {
@@ -82,7 +95,7 @@ func choose(only string) ([]row, error) {
 
 // runAll runs the rows one after another. Time that a row does not need is left to those
 // after it.
-func runAll(ctx context.Context, chosen []row, commit string, end time.Time) error {
+func runAll(ctx context.Context, chosen []row, runs record, end time.Time) error {
 	weights := 0
 	for _, r := range chosen {
 		weights += r.weight
@@ -93,7 +106,7 @@ func runAll(ctx context.Context, chosen []row, commit string, end time.Time) err
 		if r.command == nil {
 			continue
 		}
-		if err := r.run(ctx, commit, time.Now().Add(max(share, leastTime))); err != nil {
+		if err := r.run(ctx, runs, time.Now().Add(max(share, leastTime))); err != nil {
 			return err
 		}
 	}
@@ -108,10 +121,10 @@ const leastTime = 5 * time.Second
 const sliceTime = 5 * time.Minute
 
 // run runs a row until its goals are reached, a fault is found, or its time is over.
-func (r row) run(ctx context.Context, commit string, end time.Time) error {
+func (r row) run(ctx context.Context, runs record, end time.Time) error {
 	var took time.Duration
 	for first := true; ctx.Err() == nil; first = false {
-		lines, err := ledger.Read(ledgerPath, commit)
+		lines, err := runs.lines()
 		if err != nil {
 			return err
 		}
@@ -124,11 +137,11 @@ func (r row) run(ctx context.Context, commit string, end time.Time) error {
 			left = min(left, sliceTime)
 		}
 		began := time.Now()
-		if err := r.runOnce(ctx, commit, missing, max(left, time.Second)); err != nil {
+		if err := r.runOnce(ctx, runs.commit, missing, max(left, time.Second)); err != nil {
 			return err
 		}
 		took = time.Since(began)
-		if after, err := ledger.Read(ledgerPath, commit); err != nil || len(after) == len(lines) {
+		if after, err := runs.lines(); err != nil || len(after) == len(lines) {
 			fmt.Printf("%s: nothing was counted; it may need root, or was interrupted\n", r.id)
 			return err
 		}

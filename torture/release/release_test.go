@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func ledgerOf(t *testing.T, lines ...ledger.Line) []ledger.Line {
 			t.Fatal(err)
 		}
 	}
-	found, err := ledger.Read(path, "c1")
+	found, err := ledger.Read(path, func(commit string) bool { return commit == "c1" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,4 +132,67 @@ func rigsOf(goals []goal) (names []string) {
 		names = append(names, g.rig)
 	}
 	return names
+}
+
+// Commits of tests and documents have the same server, and those of the server, of its dependencies and of changed files have not.
+func TestSameProgram(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", args...).CombinedOutput() //nolint:gosec // of this test
+		if err != nil {
+			t.Fatalf("git %s: %v: %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	commit := func(files map[string]string) string {
+		t.Helper()
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		git("add", "-A")
+		git("-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "-m", "t")
+		return git("describe", "--always")
+	}
+	git("init", "-q")
+	first := commit(map[string]string{
+		"go.mod": "module m\n\ngo 1.26\n", "README.md": "a", "cmd/stator/main.go": "package main\n\nimport _ \"m/store\"\n\nfunc main() {}\n",
+		"store/store.go": "package store\n", "store/store_test.go": "package store\n", "store/deep/deep.go": "package deep\n", "bench/bench.go": "package bench\n",
+	})
+	tests := commit(map[string]string{
+		"README.md": "b", "store/store_test.go": "package store // changed\n", "store/deep/deep.go": "package deep // unused\n", "bench/bench.go": "package bench // changed\n",
+	})
+	same, err := sameProgram(tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for other, want := range map[string]bool{tests: true, first: true, first + "+": false, "?": false, "0123456": false} {
+		if same(other) != want {
+			t.Errorf("the server of %s is the same: %t, want %t", other, !want, want)
+		}
+	}
+	for what, files := range map[string]map[string]string{
+		"source": {"store/store.go": "package store // changed\n"}, "dependency": {"go.mod": "module m\n\ngo 1.26\n\nrequire x.example/y v1.0.0\n"},
+	} {
+		before := git("describe", "--always")
+		same, err := sameProgram(commit(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same(before) {
+			t.Errorf("another %s is the same server", what)
+		}
+	}
+	dirty, err := sameProgram(first + "+")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !dirty(first+"+") || dirty(first) {
+		t.Error("changed files count for a commit")
+	}
 }

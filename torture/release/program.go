@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// sameProgram returns a function that reports whether the server of another commit has the
+// sources and the dependencies of this one. The goals take days: tests and documents that are
+// changed meanwhile do not begin the counts again.
+func sameProgram(commit string) (func(other string) bool, error) {
+	sources, err := programSources()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{commit: true}
+	return func(other string) bool {
+		same, ok := known[other]
+		if !ok {
+			same = isClean(commit) && isClean(other) && sameFiles(other, commit, sources)
+			known[other] = same
+		}
+		return same
+	}, nil
+}
+
+// isClean reports whether a commit of the ledger is known, and no file was changed since.
+func isClean(commit string) bool { return commit != "?" && !strings.HasSuffix(commit, "+") }
+
+// programSources returns the pathspecs of the Go files that the server is built of.
+func programSources() ([]string, error) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "./cmd/stator").Output()
+	if err != nil {
+		return nil, fmt.Errorf("the packages of the server: %w", err)
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	specs := []string{"go.mod", "go.sum", ":(exclude,glob)**/*_test.go"}
+	for dir := range strings.FieldsSeq(string(out)) {
+		below, err := filepath.Rel(root, dir)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, ":(glob)"+filepath.ToSlash(filepath.Join(below, "*.go")))
+	}
+	return specs, nil
+}
+
+// sameFiles reports whether files are the same in two commits; not if one of them does not exist.
+func sameFiles(a, b string, pathspecs []string) bool {
+	return exec.Command("git", append([]string{"diff", "--quiet", a, b, "--"}, pathspecs...)...).Run() == nil //nolint:gosec // commits of the ledger
+}
