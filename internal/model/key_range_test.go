@@ -320,3 +320,34 @@ patterns:
 		})
 	}
 }
+
+// A filter that only excludes the end of a range reads an item too many. An index that has
+// items of another kind is no better for that.
+func TestQueriesPreferAnExcludedEndToNeighbours(t *testing.T) {
+	const text = `
+model: 1
+tables:
+  tab:
+    key: {partition: PK, sort: SK}
+    indexes:
+      byAt: {partition: device, sort: at}
+entities:
+  reading:
+    keys: {PK: "READINGS#{device}", SK: "AT#{at}"}
+    attributes: {device: {format: uuid, distinct: 50}, at: {format: iso8601-ms}}
+    count: 5000
+  alarm:
+    keys: {PK: "ALARMS#{device}", SK: "AT#{at}"}
+    attributes: {device: {format: uuid, distinct: 50}, at: {format: iso8601-ms}, level: {size: 5}}
+    count: 5000
+patterns:
+  - {name: x, query: reading, given: [device], range: {attribute: at, is: %s}, matches: 20, rate: 1/s}
+`
+	for _, is := range []string{"before", "until", "from"} {
+		m := parsed(t, fmt.Appendf(nil, text, is))
+		plan := m.Plan(m.Patterns[0])
+		if x := plan.Steps[0].Index; x != nil {
+			t.Errorf("what is %s a time is read with the index %s and the notes %v", is, x.Name, plan.Notes)
+		}
+	}
+}

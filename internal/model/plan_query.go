@@ -98,13 +98,15 @@ type queryCandidate struct {
 
 	trySparse  string // what to do about it
 	neighbours int    // how many entities are read that are not asked for, or the reverse
+	endFilters int    // filters that only exclude the end of a range
 
 	rangeDisorder, orderDisorder *disorder // of the keys, by the attributes of the range and of the order
 }
 
 // rank compares candidates; the best one has the lowest. A candidate whose keys may be in
 // another order than the attribute is worse only than one that has no more faults, filters or
-// shards, since the values may well be in order.
+// shards, since the values may well be in order. So is one that reads an item at the end of a
+// range too much.
 func (x *queryCandidate) rank() []int {
 	disorder, index := 0, 0
 	if x.mayBeInDisorder() {
@@ -113,12 +115,12 @@ func (x *queryCandidate) rank() []int {
 	if x.step.Index != nil {
 		index = 1
 	}
-	return []int{x.penalty(), x.neighbours, x.step.Shards, disorder, index}
+	return []int{x.penalty(), x.neighbours, x.step.Shards, disorder, x.endFilters, index}
 }
 
 // penalty weighs the filters of a candidate and what is wrong with it.
 func (x *queryCandidate) penalty() int {
-	p := 8*len(x.step.Filter) + min(4, len(x.missing))
+	p := 8*(len(x.step.Filter)-x.endFilters) + min(4, len(x.missing))
 	if x.order != "" || x.rangeDisorder != nil && x.rangeDisorder.certain {
 		p += 16
 	}
@@ -277,6 +279,7 @@ func (x *queryCandidate) excludeEnd(attribute string) bool {
 		return x.reject("a key condition of %s for what is before %s includes it, and %s is not stored, so that no filter can exclude it", x.name(), attribute, attribute)
 	}
 	x.step.Filter = append(x.step.Filter, attribute)
+	x.endFilters = 1
 	return true
 }
 
