@@ -1,7 +1,7 @@
 // Requests to the endpoint. Numbers of items are strings in them, and stay exact.
 import { batch } from "./html.js";
 import { setClock } from "./clock.js";
-import { forgetEarly, keepSecret, sendOperation, sendSession } from "./send.js";
+import { keepSecret, sendOperation, sendSession } from "./send.js";
 import { draft, person, session, writing, tableNames } from "./state.js";
 
 /** An error that the endpoint or the console answers with. */
@@ -30,14 +30,16 @@ export const knows = (operation) => !unknown.has(operation) && !(session.value?.
 export async function call(operation, input = {}, abort = undefined) {
   const target = operation.includes(".") ? operation : "DynamoDB_20120810." + operation;
   try {
-    const { reply, began } = await sendOperation(target, JSON.stringify(input), mode(), abort);
-    setClock(Number(reply.headers.get("X-Stator-Time")), began);
-    return await readReply(reply);
+    const sent = await sendOperation(target, JSON.stringify(input), mode(), abort);
+    followClock(sent);
+    return await readReply(sent.reply);
   } catch (err) {
     if (err.code === "UnknownOperationException") unknown.add(operation);
     throw err;
   }
 }
+
+const followClock = ({ reply, began, arrived }) => setClock(Number(reply.headers.get("X-Stator-Time")), began, arrived);
 
 async function readReply(reply) {
   let body;
@@ -62,9 +64,9 @@ export function unitsOf(body) {
 
 /** Reads who has signed in. */
 export async function loadSession() {
-  const { reply, began } = await sendSession("GET", mode());
-  setClock(Number(reply.headers.get("X-Stator-Time")), began);
-  session.value = await readReply(reply);
+  const sent = await sendSession("GET", mode());
+  followClock(sent);
+  session.value = await readReply(sent.reply);
 }
 
 /** Signs in with a key, or with the token of the command. */
@@ -85,7 +87,6 @@ function forget() {
   tableNames.value = null;
   draft.value = "";
   descriptions.clear();
-  forgetEarly();
 }
 
 export async function signOut() {
@@ -99,7 +100,7 @@ export async function signOut() {
 }
 
 /** Reads the names of all tables, some hundred at a time. */
-export async function loadTables() {
+export async function listTables() {
   const names = [];
   let from;
   do {
@@ -107,8 +108,13 @@ export async function loadTables() {
     names.push(...page.TableNames);
     from = page.LastEvaluatedTableName;
   } while (from);
-  tableNames.value = names;
   return names;
+}
+
+/** Reads the names of all tables for all views. */
+export async function loadTables() {
+  tableNames.value = await listTables();
+  return tableNames.value;
 }
 
 const descriptions = new Map();

@@ -2,6 +2,7 @@
 import { html, render, signal, useEffect, useState } from "./html.js";
 import { session, route, writing, mayWrite, theme, link, go } from "./state.js";
 import { loadSession, signIn, signOut } from "./api.js";
+import { endEarly } from "./send.js";
 import { Dialog, Toasts, toast, failed } from "./ui.js";
 import { views } from "./views.js";
 
@@ -27,9 +28,8 @@ const loaded = signal({});
 
 const load = async (view) => {
   if (!view || loaded.value[view.step]) return;
-  const { default: component, prepare } = await view.load();
+  const { default: component } = await view.load();
   loaded.value = { ...loaded.value, [view.step]: component };
-  return prepare;
 };
 
 /** Finds the view of the address and loads its module. */
@@ -170,20 +170,29 @@ async function start() {
       toast(err.message, "error");
     }
   }
-  const [, prepare] = await Promise.all([session.value ?? loadSession(), load(viewOf(route.value)).catch(failed)]);
-  if (session.value.signedIn && !shown) await prepare?.().catch(() => {}); // the view shows the error
+  const view = viewOf(route.value);
+  const [module] = await Promise.all([view?.load().catch(failed), session.value ?? loadSession()]);
+  if (!module) return;
+  // It begins before the view is drawn, so that the view finds it.
+  const prepared = session.value.signedIn ? module.prepare?.() : undefined;
+  loaded.value = { ...loaded.value, [view.step]: module.default };
+  await prepared?.catch(() => {}); // the view shows the error
 }
 
 let shown = false;
 
 function show() {
+  if (shown) return;
   shown = true;
   render(html`<${App} />`, document.getElementById("app"));
 }
 
-const patience = 100; // milliseconds that the page stays empty: each frame on the way delays the first view
-const late = setTimeout(show, patience);
-start().then(show).catch((err) => {
+const maxEmpty = 100; // milliseconds that the page stays empty: each frame that is drawn before its data delays the first view
+const timer = setTimeout(show, maxEmpty);
+start().then(show, (err) => {
   session.value = null;
   document.getElementById("app").textContent = "The console cannot be reached: " + err.message;
-}).finally(() => clearTimeout(late));
+}).finally(() => {
+  clearTimeout(timer);
+  endEarly();
+});

@@ -7,7 +7,7 @@ import { Problem } from "./ui.js";
 /**
  * The model, with the traffic that a person tries: a multiple of all rates, and rates of patterns. Null until it is known
  * whether the console was started with one; without text there is none, for the reason in error if there is one.
- * @type {import("./vendor/signals.js").Signal<null | {name: string, text: string, given: boolean, times: number, rates: Record<string, string>, error?: Error}>}
+ * @type {{value: null | {name: string, text: string, given: boolean, times: number, rates: Record<string, string>, error?: Error}}}
  */
 export const design = signal(null);
 

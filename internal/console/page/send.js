@@ -28,11 +28,12 @@ const pageSecret = () => stored("session") ?? secret;
 export function keepSecret(text) {
   secret = text;
   store("session", text);
+  endEarly();
 }
 
 /**
- * A reply, and when its request was sent, by the clock of the browser.
- * @typedef {{reply: Response, began: number}} Sent
+ * A reply, and when its request was sent and the reply arrived, by the clock of the browser.
+ * @typedef {{reply: Response, began: number, arrived: number}} Sent
  */
 
 /** @returns {Promise<Sent>} */
@@ -43,56 +44,55 @@ async function send(path, method, mode, options = {}) {
     method,
     headers: { "X-Stator-Console": mode, "X-Stator-Session": pageSecret(), ...options.headers },
   });
-  return { reply, began };
+  return { reply, began, arrived: Date.now() };
 }
 
 /** Sends an operation. mode is "write" while changes are switched on, or else "read". */
-export function sendOperation(target, body, mode, abort) {
-  const asked = early(target + body);
-  if (asked) return asked;
-  return send("", "POST", mode, { headers: { "X-Amz-Target": target }, body, signal: abort });
-}
+export const sendOperation = (target, body, mode, abort) =>
+  take(target + body) ?? send("", "POST", mode, { headers: { "X-Amz-Target": target }, body, signal: abort });
 
 /** Reads (GET), begins (POST) or ends (DELETE) the session. */
-export function sendSession(method, mode, credentials) {
-  if (method === "GET") {
-    const asked = early("session");
-    if (asked) return asked;
-  }
-  return send("/session", method, mode, credentials && { body: JSON.stringify(credentials) });
+export const sendSession = (method, mode, credentials) =>
+  take(method) ?? send("/session", method, mode, credentials && { body: JSON.stringify(credentials) });
+
+/**
+ * Early requests whose replies were not taken yet; null when there are no more.
+ * @type {null | Map<string, Promise<Sent>>}
+ */
+let early = new Map();
+
+/** Takes the reply to an early request. It is there once. */
+function take(request) {
+  const sent = early?.get(request);
+  early?.delete(request);
+  return sent;
 }
 
-/** @type {Map<string, Promise<Sent>>} */
-const asked = new Map();
-
-/** Takes the reply to an early request, once. */
-function early(request) {
-  const reply = asked.get(request);
-  asked.delete(request);
-  return reply;
+function keep(request, sent) {
+  sent.catch(() => {}); // whoever takes it has the error
+  early?.set(request, sent);
 }
 
-/** Forgets the early requests whose replies nobody has taken. */
-export const forgetEarly = () => asked.clear();
+/** Ends the early requests: their replies would be old, or for somebody else. */
+export const endEarly = () => (early = null);
 
-const earlyDescriptions = 4;
+const describedEarly = 4;
 
-/** Asks for what the list of tables shows first: the session, the names, some descriptions. */
-async function askEarly() {
-  const ask = async (request, reply) => {
-    asked.set(request, reply);
-    return (await reply).reply.clone().json();
-  };
-  const operation = (name, input) => {
+/** Asks for what the list of tables shows first: the session, the names, and some descriptions. */
+function askEarly() {
+  const operation = (name, input, then = (sent) => sent) => {
     const target = "DynamoDB_20120810." + name, body = JSON.stringify(input);
-    return ask(target + body, send("", "POST", "read", { headers: { "X-Amz-Target": target }, body }));
+    keep(target + body, send("", "POST", "read", { headers: { "X-Amz-Target": target }, body }).then(then));
   };
-  const session = ask("session", send("/session", "GET", "read"));
+  keep("GET", send("/session", "GET", "read"));
   const signedIn = document.documentElement.dataset.signIn === "none" || pageSecret();
-  if (!signedIn || !/^(#\/?(tables)?)?$/.test(location.hash)) return session;
-  const { TableNames: names } = await operation("ListTables", {});
-  await Promise.all(names.slice(0, earlyDescriptions).map((name) => operation("DescribeTable", { TableName: name })));
+  if (!signedIn || !/^(#\/?(tables)?)?$/.test(location.hash)) return;
+  operation("ListTables", {}, async (sent) => {
+    // Before somebody has the names, so that no description is asked for twice.
+    const { TableNames: names = [] } = await sent.reply.clone().json().catch(() => ({}));
+    if (early) names.slice(0, describedEarly).forEach((name) => operation("DescribeTable", { TableName: name }));
+    return sent;
+  });
 }
 
-askEarly().catch(() => {}); // whoever takes a reply sees its error
-setTimeout(forgetEarly, 5000); // later replies would be old
+askEarly();

@@ -4,8 +4,8 @@ import { stored, store } from "./send.js";
 
 /**
  * What the console says about itself and about who has signed in; null until it is known.
- * @type {import("./vendor/libraries.js").Signal<null | {signIn: string, signedIn: boolean, principal?: string, accessKey?: string,
- *   mode: string, version: string, endpoint: {url: string, region: string, aws: boolean, notice: string}}>}
+ * @type {{value: null | {signIn: string, signedIn: boolean, principal?: string, accessKey?: string,
+ *   mode: string, version: string, endpoint: {url: string, region: string, aws: boolean, notice: string}}}}
  */
 export const session = signal(null);
 

@@ -1,7 +1,7 @@
 // The list of tables.
 import { html, useLayoutEffect, useState } from "./html.js";
-import { link, tableNames, mayWrite, writing, session } from "./state.js";
-import { loadTables, describe } from "./api.js";
+import { link, route, tableNames, mayWrite, writing, session } from "./state.js";
+import { describe, listTables, loadTables } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
 import { keysOf } from "./schema.js";
 import { attribute } from "./values.js";
@@ -9,27 +9,37 @@ import { attribute } from "./values.js";
 const maxDescribed = 100; // descriptions that are read for one view of the list
 const atOnce = 4;
 
-let prepared = null; // the names that prepare reads, until the list has shown them
+/** What prepare reads: for whom and where, the names, and the first descriptions by name. */
+let prepared = null;
 
-/** Reads what the list shows first. The frame draws it then at once: each step of its own would take a tenth of the first view. */
+/** Reads what the list shows first, so that it is drawn once: each frame takes a tenth of the first view. */
 export async function prepare() {
-  prepared = loadTables();
-  setTimeout(forgetPrepared, 5000);
-  const names = await prepared;
-  await Promise.all(names.slice(0, atOnce).map((name) => describe(name)));
+  const described = new Map();
+  const names = listTables().then((found) => {
+    for (const name of found.slice(0, atOnce)) described.set(name, describe(name, true));
+    tableNames.value = found;
+  });
+  prepared = { session: session.value, route: route.value, names, described };
+  await names;
+  await Promise.allSettled(described.values());
 }
 
-const forgetPrepared = () => (prepared = null);
+/** Takes what was prepared, unless somebody else has signed in, or another view was opened since. */
+function takePrepared() {
+  const found = prepared;
+  prepared = null;
+  return found?.session === session.value && found?.route === route.value ? found : { described: new Map() };
+}
 
 export default function Tables() {
   const [error, setError] = useState(null);
   const [search, setSearch] = useState("");
   const [described, setDescribed] = useState({});
   const [creating, setCreating] = useState(null);
+  const [first] = useState(takePrepared);
   // Layout effects, since others wait for the next frame.
   useLayoutEffect(() => {
-    (prepared ?? loadTables()).catch(setError);
-    return forgetPrepared;
+    (first.names ?? loadTables()).catch(setError);
   }, []);
   const names = (tableNames.value ?? []).filter((n) => n.toLowerCase().includes(search.toLowerCase()));
   const shown = names.slice(0, maxDescribed);
@@ -38,7 +48,9 @@ export default function Tables() {
     const waiting = shown.filter((n) => !Object.hasOwn(described, n));
     const next = async () => {
       for (let name; !over && (name = waiting.shift()); ) {
-        const table = await describe(name, !prepared).catch((err) => ({ problem: err.code ?? err.message }));
+        const asked = first.described.get(name) ?? describe(name, true);
+        first.described.delete(name);
+        const table = await asked.catch((err) => ({ problem: err.code ?? err.message }));
         if (!over) setDescribed((before) => ({ ...before, [name]: table }));
       }
     };
@@ -50,7 +62,7 @@ export default function Tables() {
     setCreating(() => CreateTable);
   };
   const reload = () => {
-    forgetPrepared();
+    first.described.clear();
     setDescribed({});
     setError(null);
     loadTables().catch(setError);

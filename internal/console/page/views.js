@@ -1,6 +1,6 @@
 // The views of the console. A view without a title is not in the navigation.
 
-/** @type {{step: string, title?: string, load: () => Promise<{default: Function}>}[]} */
+/** @type {{step: string, title?: string, load: () => Promise<{default: Function, prepare?: () => Promise<void>}>}[]} */
 export const views = [
   { step: "tables", title: "Tables", load: () => import("./tables.js") },
   { step: "table", load: () => import("./table.js") },
