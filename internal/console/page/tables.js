@@ -37,13 +37,16 @@ export default function Tables() {
   const [described, setDescribed] = useState({});
   const [creating, setCreating] = useState(null);
   const [first] = useState(takePrepared);
+  const [times, setTimes] = useState(0); // that the names were read
+  const read = () => setTimes((before) => before + 1);
   // Layout effects, since others wait for the next frame.
   useLayoutEffect(() => {
-    (first.names ?? loadTables()).catch(setError);
+    (first.names ?? loadTables()).then(read, setError);
   }, []);
   const names = (tableNames.value ?? []).filter((n) => n.toLowerCase().includes(search.toLowerCase()));
   const shown = names.slice(0, maxDescribed);
   useLayoutEffect(() => {
+    if (times === 0) return; // the names are those of an earlier visit
     let over = false;
     const waiting = shown.filter((n) => !Object.hasOwn(described, n));
     const next = async () => {
@@ -56,7 +59,7 @@ export default function Tables() {
     };
     for (let i = 0; i < atOnce; i++) next();
     return () => (over = true);
-  }, [tableNames.value, search]);
+  }, [times, search]);
   const create = async () => {
     const { CreateTable } = await import("./create.js");
     setCreating(() => CreateTable);
@@ -65,7 +68,7 @@ export default function Tables() {
     first.described.clear();
     setDescribed({});
     setError(null);
-    loadTables().catch(setError);
+    loadTables().then(read, setError);
   };
   const Creating = creating;
   return html`<div class="bar">
