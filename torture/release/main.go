@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -66,13 +67,16 @@ func release(ctx context.Context, budget time.Duration, only string, dry bool) (
 	return held, nil
 }
 
-// record is what was reached on a commit, and on others with the same server.
+// record is what was reached on a commit, and on others with the same server and rigs.
 type record struct {
 	commit string
 	counts func(commit string) bool
 }
 
-func (r record) lines() ([]ledger.Line, error) { return ledger.Read(ledgerPath, r.counts) }
+func (r record) lines() ([]ledger.Line, error) {
+	lines, err := ledger.Read(ledgerPath, r.counts)
+	return slices.DeleteFunc(lines, func(l ledger.Line) bool { return l.Rig == mutantsRig && l.Commit != r.commit }), err
+}
 
 func choose(only string) ([]row, error) {
 	if only == "" {

@@ -120,7 +120,7 @@ func TestRowsNameTests(t *testing.T) {
 	for _, r := range rows {
 		for _, rig := range append([]string{r.control}, rigsOf(r.goals)...) {
 			name, _, _ := strings.Cut(rig, "/")
-			if rig != "" && r.rig != "RaceDetector" && r.rig != "Mutants" && !strings.Contains(source.String(), "func Test"+name) {
+			if rig != "" && r.rig != "RaceDetector" && r.rig != mutantsRig && !strings.Contains(source.String(), "func Test"+name) {
 				t.Errorf("%s: there is no test %s", r.id, name)
 			}
 		}
@@ -134,7 +134,7 @@ func rigsOf(goals []goal) (names []string) {
 	return names
 }
 
-// Commits of tests and documents have the same server, and those of the server, of its dependencies and of changed files have not.
+// Commits of tests and documents count, and those of the server, of its dependencies, of rigs and of changed files do not.
 func TestSameProgram(t *testing.T) {
 	t.Chdir(t.TempDir())
 	git := func(args ...string) string {
@@ -163,9 +163,10 @@ func TestSameProgram(t *testing.T) {
 	first := commit(map[string]string{
 		"go.mod": "module m\n\ngo 1.26\n", "README.md": "a", "cmd/stator/main.go": "package main\n\nimport _ \"m/store\"\n\nfunc main() {}\n",
 		"store/store.go": "package store\n", "store/store_test.go": "package store\n", "store/deep/deep.go": "package deep\n", "bench/bench.go": "package bench\n",
+		"torture/kill_test.go": "package torture\n", "torture/LEDGER.md": "a", "torture/formats/1": "a", "internal/db/rig_test.go": "package db\n",
 	})
 	tests := commit(map[string]string{
-		"README.md": "b", "store/store_test.go": "package store // changed\n", "store/deep/deep.go": "package deep // unused\n", "bench/bench.go": "package bench // changed\n",
+		"README.md": "b", "store/store_test.go": "package store // changed\n", "store/deep/deep.go": "package deep // unused\n", "bench/bench.go": "package bench // changed\n", "torture/LEDGER.md": "b",
 	})
 	same, err := sameProgram(tests)
 	if err != nil {
@@ -173,11 +174,12 @@ func TestSameProgram(t *testing.T) {
 	}
 	for other, want := range map[string]bool{tests: true, first: true, first + "+": false, "?": false, "0123456": false} {
 		if same(other) != want {
-			t.Errorf("the server of %s is the same: %t, want %t", other, !want, want)
+			t.Errorf("%s counts: %t, want %t", other, !want, want)
 		}
 	}
 	for what, files := range map[string]map[string]string{
-		"source": {"store/store.go": "package store // changed\n"}, "dependency": {"go.mod": "module m\n\ngo 1.26\n\nrequire x.example/y v1.0.0\n"},
+		"source": {"store/store.go": "package store // changed\n"}, "rig": {"torture/kill_test.go": "package torture // changed\n"},
+		"folder of a format": {"torture/formats/2": "a"}, "rig of a package": {"internal/db/rig_test.go": "package db // changed\n"}, "dependency": {"go.mod": "module m\n\ngo 1.26\n\nrequire x.example/y v1.0.0\n"},
 	} {
 		before := git("describe", "--always")
 		same, err := sameProgram(commit(files))
@@ -185,7 +187,7 @@ func TestSameProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if same(before) {
-			t.Errorf("another %s is the same server", what)
+			t.Errorf("another %s counts", what)
 		}
 	}
 	dirty, err := sameProgram(first + "+")

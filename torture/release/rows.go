@@ -28,6 +28,9 @@ type row struct {
 	command  func(missing []goal, span time.Duration) []string
 }
 
+// mutantsRig is the rig of mutants in the ledger.
+const mutantsRig = "Mutants"
+
 // rows are in the order in which they run. A row without a command counts what others do.
 var rows = []row{
 	{id: "R1", what: "kill -9", control: "KillRigFindsLosses", weight: 16, command: rigs("Kill(Loses|RigFinds)", 1),
@@ -69,8 +72,8 @@ var rows = []row{
 		goals: []goal{{"OverloadIsThrottled", ledger.SecondsInSum, 1}, {"CrowdIsThrottled", ledger.SecondsInSum, 1}}},
 	{id: "S6", what: "abuse", weight: 1, command: rigs("GoodClients", 1),
 		goals: []goal{{"GoodClientsAreServedAmongBadOnes", ledger.SecondsInSum, 1}}},
-	{id: "R19", what: "mutants", weight: 8, rig: "Mutants", command: mutants,
-		goals: []goal{{"Mutants", "mutants", 200}}},
+	{id: "R19", what: "mutants", weight: 8, rig: mutantsRig, command: mutants,
+		goals: []goal{{mutantsRig, "mutants", 200}}},
 	{id: "R10", what: "streams", goals: []goal{{"", "records", 100_000_000}}},
 }
 
