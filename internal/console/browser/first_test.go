@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,4 +225,86 @@ func TestFirstViewFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Replies that arrive late do not replace what was asked for later, or by somebody else.
+func TestLateRepliesOfTheList(t *testing.T) {
+	t.Parallel()
+	// late answers the first request of a kind after the test has released it.
+	late := func(what, reply string) (answer func(*front, http.ResponseWriter, *http.Request, string) bool, release func()) {
+		held := make(chan struct{})
+		var came atomic.Bool
+		return func(_ *front, w http.ResponseWriter, r *http.Request, got string) bool {
+			if got != what || came.Swap(true) {
+				return false
+			}
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+			fmt.Fprint(w, reply)
+			return true
+		}, sync.OnceFunc(func() { close(held) })
+	}
+	const active = `await t.until(() => t.all(".status.active").length === $1, "active tables");`
+
+	t.Run("a description after Refresh", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, nil)
+		s.create(t, "Notes", "id S")
+		answer, release := late("POST DescribeTable Notes", `{"Table":{"TableName":"Notes","TableStatus":"CREATING","AttributeDefinitions":[],"KeySchema":[],"BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST"}}}`)
+		list, releaseList := late("POST ListTables", `{"TableNames":["Notes"]}`)
+		var again atomic.Bool
+		b := s.front(t, func(f *front, w http.ResponseWriter, r *http.Request, what string) bool {
+			return answer(f, w, r, what) || again.Load() && list(f, w, r, what)
+		}).open(t, "")
+		b.run(`await t.has("Notes");`)
+		again.Store(true)
+		b.run(`await t.click("button", "Refresh"); await t.rest();`)
+		release()
+		b.run(`await t.rest(); await t.rest();`)
+		releaseList()
+		b.run(active, 1)
+	})
+	t.Run("names after Refresh", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, nil)
+		s.create(t, "Notes", "id S")
+		s.create(t, "Orders", "id S")
+		answer, release := late("POST ListTables", `{"TableNames":["Notes"]}`)
+		b := s.front(t, answer).open(t, "")
+		b.run(`await t.click("button", "Refresh"); `+active, 2)
+		release()
+		b.run(`await t.rest(); await t.rest(); await t.has("Orders"); `+active, 2)
+	})
+	t.Run("names for somebody else", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		access, err := stator.OpenAccess(writeAccess(t, dir, map[string][]string{"ada": {"dynamodb:*"}, "bob": {"dynamodb:*"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, release := late("POST ListTables", `{"TableNames":["Secret"]}`)
+		b := serve(t, func(o *stator.Options) { o.Access = access }).front(t, answer).open(t, "")
+		b.run(signInAsAda + `await t.click("button", "Sign out"); await t.fill("input[name=accessKey]", "BOBKEY"); await t.fill("input[name=secret]", "bob-secret-0123456789"); await t.click("button", "Sign in"); await t.has("No tables yet");`)
+		release()
+		b.run(`await t.rest(); await t.rest(); await t.has("No tables yet"); if (document.body.innerText.includes("Secret")) throw new Error("a name of somebody else");`)
+	})
+	t.Run("no names on another visit", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, nil)
+		s.create(t, "Notes", "id S")
+		var fail atomic.Bool
+		b := s.front(t, func(_ *front, w http.ResponseWriter, _ *http.Request, what string) bool {
+			if what != "POST ListTables" || !fail.Load() {
+				return false
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"slow down"}`)
+			return true
+		}).open(t, "")
+		b.run(active+`await t.go("#/model"); await t.el("input[type=file]");`, 1)
+		fail.Store(true)
+		b.run(`await t.go("#/tables"); await t.has("slow down"); `+active, 1)
+	})
 }

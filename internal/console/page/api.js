@@ -85,6 +85,7 @@ function forget() {
   person.value++;
   writing.value = false;
   tableNames.value = null;
+  shownReading = readings;
   draft.value = "";
   descriptions.clear();
 }
@@ -99,22 +100,22 @@ export async function signOut() {
   });
 }
 
-/** Reads the names of all tables, some hundred at a time. */
-export async function listTables() {
-  const names = [];
+let readings = 0, shownReading = 0; // of the names: how many have begun, and which of them is shown
+
+/** Reads the names of all tables, some hundred at a time, for all views. They do not replace those of a later reading, or of somebody else. */
+export async function loadTables() {
+  const reading = ++readings, names = [];
   let from;
   do {
     const page = await call("ListTables", from ? { ExclusiveStartTableName: from } : {});
     names.push(...page.TableNames);
     from = page.LastEvaluatedTableName;
   } while (from);
+  if (reading > shownReading) {
+    shownReading = reading;
+    tableNames.value = names;
+  }
   return names;
-}
-
-/** Reads the names of all tables for all views. */
-export async function loadTables() {
-  tableNames.value = await listTables();
-  return tableNames.value;
 }
 
 const descriptions = new Map();

@@ -1,7 +1,7 @@
 // The list of tables.
 import { html, useLayoutEffect, useState } from "./html.js";
 import { link, route, tableNames, mayWrite, writing, session } from "./state.js";
-import { describe, listTables, loadTables } from "./api.js";
+import { describe, loadTables } from "./api.js";
 import { Problem, bytes, count } from "./ui.js";
 import { keysOf } from "./schema.js";
 import { attribute } from "./values.js";
@@ -9,26 +9,28 @@ import { attribute } from "./values.js";
 const maxDescribed = 100; // descriptions that are read for one view of the list
 const atOnce = 4;
 
-/** What prepare reads: for whom and where, the names, and the first descriptions by name. */
+/** Asks for a description, once for each visit. */
+function ask(asked, name) {
+  if (!asked.has(name)) asked.set(name, describe(name, true));
+  return asked.get(name);
+}
+
+/** What prepare reads: for whom and where, the names, and the descriptions that it asks for. */
 let prepared = null;
 
 /** Reads what the list shows first, so that it is drawn once: each frame takes a tenth of the first view. */
 export async function prepare() {
-  const described = new Map();
-  const names = listTables().then((found) => {
-    for (const name of found.slice(0, atOnce)) described.set(name, describe(name, true));
-    tableNames.value = found;
-  });
-  prepared = { session: session.value, route: route.value, names, described };
-  await names;
-  await Promise.allSettled(described.values());
+  const asked = new Map(), names = loadTables(), who = session.value;
+  prepared = { session: who, route: route.value, names, asked };
+  const first = (await names).slice(0, atOnce);
+  if (session.value === who) await Promise.allSettled(first.map((name) => ask(asked, name)));
 }
 
 /** Takes what was prepared, unless somebody else has signed in, or another view was opened since. */
 function takePrepared() {
   const found = prepared;
   prepared = null;
-  return found?.session === session.value && found?.route === route.value ? found : { described: new Map() };
+  return found?.session === session.value && found?.route === route.value ? found : { asked: new Map() };
 }
 
 export default function Tables() {
@@ -37,38 +39,35 @@ export default function Tables() {
   const [described, setDescribed] = useState({});
   const [creating, setCreating] = useState(null);
   const [first] = useState(takePrepared);
-  const [times, setTimes] = useState(0); // that the names were read
-  const read = () => setTimes((before) => before + 1);
+  const [refreshed, setRefreshed] = useState(0); // how many times
   // Layout effects, since others wait for the next frame.
   useLayoutEffect(() => {
-    (first.names ?? loadTables()).then(read, setError);
+    (first.names ?? loadTables()).catch(setError);
   }, []);
   const names = (tableNames.value ?? []).filter((n) => n.toLowerCase().includes(search.toLowerCase()));
   const shown = names.slice(0, maxDescribed);
   useLayoutEffect(() => {
-    if (times === 0) return; // the names are those of an earlier visit
     let over = false;
     const waiting = shown.filter((n) => !Object.hasOwn(described, n));
     const next = async () => {
       for (let name; !over && (name = waiting.shift()); ) {
-        const asked = first.described.get(name) ?? describe(name, true);
-        first.described.delete(name);
-        const table = await asked.catch((err) => ({ problem: err.code ?? err.message }));
+        const table = await ask(first.asked, name).catch((err) => ({ problem: err.code ?? err.message }));
         if (!over) setDescribed((before) => ({ ...before, [name]: table }));
       }
     };
     for (let i = 0; i < atOnce; i++) next();
     return () => (over = true);
-  }, [times, search]);
+  }, [tableNames.value, search, refreshed]);
   const create = async () => {
     const { CreateTable } = await import("./create.js");
     setCreating(() => CreateTable);
   };
   const reload = () => {
-    first.described.clear();
+    first.asked.clear();
     setDescribed({});
     setError(null);
-    loadTables().then(read, setError);
+    setRefreshed(refreshed + 1);
+    loadTables().catch(setError);
   };
   const Creating = creating;
   return html`<div class="bar">
