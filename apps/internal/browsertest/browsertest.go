@@ -59,7 +59,11 @@ const unlabelled = `[...document.querySelectorAll("input:not([type=hidden]), sel
 const widest = `[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest("table, pre"))
 	.slice(0, 5).map(e => e.tagName + "." + e.className + " " + (e.name || "")).join(", ")`
 
-// FitsAPhone fails the test if a page is wider than a phone, or has controls without
+// hidden names the tables of which a part is only seen by scrolling to the side.
+const hidden = `[...document.querySelectorAll("table")].filter(e => { const box = e.closest(".scroll") ?? e; return e.offsetParent && ([box, e].some(b => b.scrollWidth > b.clientWidth + 1)) })
+	.map(e => e.innerText.replace(/\s+/g, " ").slice(0, 60)).join("; ")`
+
+// FitsAPhone fails the test if a page or a table is wider than a phone, or has controls without
 // a label. See, if it is not nil, looks at each page while it is open.
 func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, see func(path string)) {
 	t.Helper()
@@ -74,6 +78,10 @@ func FitsAPhone(ctx context.Context, t testing.TB, url string, paths []string, s
 		if err != nil || width > Phone {
 			wide, _ := chromedp.Run(ctx, chromedp.Evaluate[string](widest))
 			t.Errorf("%s is %d pixels wide, %v: %s", path, width, err, wide)
+		}
+		tables, err := chromedp.Run(ctx, chromedp.Evaluate[string](hidden))
+		if err != nil || tables != "" {
+			t.Errorf("%s has tables that must be scrolled to the side: %s, %v", path, tables, err)
 		}
 		names, err := chromedp.Run(ctx, chromedp.Evaluate[string](unlabelled))
 		if err != nil || names != "" {
